@@ -1,0 +1,1 @@
+//! Microbenchmarks of the hot primitives: inputs and the counting allocator.

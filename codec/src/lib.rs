@@ -1,0 +1,1 @@
+//! Bytes to meaning: HTTP/1, JSON, SSE. No I/O, no clock; depends on nothing of ours.

@@ -1,0 +1,1 @@
+//! tollgate: the toll station in front of a fleet of AI agents.

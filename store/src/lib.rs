@@ -1,0 +1,1 @@
+//! Durable records. Knows nothing of HTTP, providers or policy.

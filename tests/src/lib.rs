@@ -1,0 +1,1 @@
+//! What crosses a package: the simulated world and the corpus readers.
