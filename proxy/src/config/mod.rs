@@ -1,0 +1,3 @@
+//! Text to snapshot, off the cores: everything that can be refused is refused here.
+
+pub mod snapshot;

@@ -1,0 +1,192 @@
+//! The compiled configuration: immutable, indexed, versioned. What a shard reads.
+
+use crate::exchange::bundle::Bundle;
+use crate::exchange::ids::{CredentialIx, ProviderId};
+use crate::exchange::plan::Candidate;
+use crate::exchange::price::PriceList;
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Published whole, validated whole, never mutated.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Rises with every published configuration.
+    pub version: u64,
+    /// In the order of the file.
+    pub providers: Box<[Provider]>,
+    /// Public model name → its candidates, best first; at least one.
+    pub models: HashMap<Box<str>, Box<[Candidate]>>,
+    /// Other spellings of a public model name, or of `provider/model`.
+    pub aliases: HashMap<Box<str>, Box<str>>,
+    /// SHA-256 of the key → its bundle.
+    pub keys: HashMap<[u8; 32], Arc<Bundle>>,
+    /// What tokens cost.
+    pub prices: PriceList,
+    /// Every deadline, named.
+    pub deadlines: Deadlines,
+    /// Every configurable bound.
+    pub bounds: Bounds,
+}
+
+/// Somebody who serves models.
+#[derive(Debug)]
+pub struct Provider {
+    /// Its name in the configuration; the part before the slash of an explicit model.
+    pub name: Box<str>,
+    /// The dialect and the credential's header.
+    pub kind: ProviderKind,
+    /// What goes into `Host`.
+    pub authority: Box<str>,
+    /// Where to connect: a name for the resolver, or an address.
+    pub host: Host,
+    /// TCP port.
+    pub port: u16,
+    /// The path of `base_url`, without a trailing slash.
+    pub base_path: Box<str>,
+    /// At least one.
+    pub credentials: Box<[Credential]>,
+    /// Names of models it serves when none is configured: exact, or ending in `*`.
+    pub serves: Box<[Box<str>]>,
+}
+
+/// Where a provider lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// Resolved off the shards.
+    Name(Box<str>),
+    /// As written in the URL.
+    Address(SocketAddr),
+}
+
+/// What a provider speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderKind {
+    /// `Authorization: Bearer`, base URL with `/v1`.
+    OpenAi,
+    /// `x-api-key`, base URL without `/v1`.
+    Anthropic,
+}
+
+/// A provider's credential: usable, never printable.
+pub struct Credential {
+    /// For people.
+    pub name: Box<str>,
+    /// The secret.
+    pub secret: Secret,
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credential").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Text that must not be shown.
+pub struct Secret(Box<str>);
+
+impl Secret {
+    /// Takes charge of a secret.
+    pub fn new(text: &str) -> Secret {
+        Secret(text.into())
+    }
+
+    /// For the one place that writes it into an upstream request's head.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+/// Every deadline of an exchange (DESIGN §6); each has its own name and none is a total.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// TCP connection to an upstream.
+    pub connect: Duration,
+    /// From the request's last byte to the answer's first.
+    pub first_byte: Duration,
+    /// Between two reads of an answer.
+    pub between_bytes: Duration,
+    /// A request head, from its first byte to its last.
+    pub header: Duration,
+    /// Between two reads of a request body.
+    pub body: Duration,
+    /// A keep-alive connection without a byte; longer than any heartbeat.
+    pub client_idle: Duration,
+    /// A peer that takes no bytes.
+    pub write_stall: Duration,
+    /// Oldest pooled upstream connection that is used again.
+    pub pooled: Duration,
+    /// How long a stopping node waits for exchanges in flight.
+    pub drain: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Deadlines {
+        let s = Duration::from_secs;
+        Deadlines {
+            connect: s(5),
+            first_byte: s(600),
+            between_bytes: s(600),
+            header: s(10),
+            body: s(30),
+            client_idle: s(300),
+            write_stall: s(60),
+            pooled: s(60),
+            drain: s(900),
+        }
+    }
+}
+
+/// Every configurable bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Largest request body of a governed route.
+    pub request_bytes: u64,
+    /// Body bytes one shard may hold.
+    pub held_bytes: u64,
+}
+
+/// Largest request body unless configured: what the reference systems take.
+pub const REQUEST_BYTES: u64 = 32 * 1024 * 1024;
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { request_bytes: REQUEST_BYTES, held_bytes: 8 * REQUEST_BYTES }
+    }
+}
+
+impl Snapshot {
+    /// The provider at a place of this snapshot.
+    pub fn provider(&self, id: ProviderId) -> &Provider {
+        &self.providers[usize::from(id.0)]
+    }
+
+    /// The provider of this name.
+    pub fn provider_named(&self, name: &str) -> Option<ProviderId> {
+        let at = self.providers.iter().position(|p| &*p.name == name)?;
+        Some(ProviderId(at as u16))
+    }
+}
+
+impl Provider {
+    /// The credential at a place of this provider.
+    pub fn credential(&self, index: CredentialIx) -> &Credential {
+        &self.credentials[usize::from(index.0)]
+    }
+
+    /// Whether the provider says it serves a model of this name.
+    pub fn serves(&self, model: &str) -> bool {
+        self.serves.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(prefix) => model.starts_with(prefix),
+            None => &**pattern == model,
+        })
+    }
+}

@@ -1,0 +1,62 @@
+//! What a client asked for, as far as the head says it.
+
+/// The wire dialect of a route: decides the shape of errors and, later, of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// OpenAI chat completions, and every other OpenAI route.
+    Chat,
+    /// Anthropic messages.
+    Messages,
+    /// OpenAI responses.
+    Responses,
+    /// Google Gemini.
+    Gemini,
+}
+
+/// A route of the data port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// `POST /v1/chat/completions`.
+    ChatCompletions,
+    /// `GET /v1/models`.
+    Models,
+    /// `GET /healthz`, `/readyz`, `/startupz`.
+    Health(Health),
+    /// Known, not served yet: 501 in the route's dialect.
+    Unserved(Dialect),
+    /// `POST /v1/responses`, which clients also try to upgrade.
+    Responses,
+}
+
+/// The health routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// The process runs.
+    Live,
+    /// It takes calls.
+    Ready,
+    /// It has started.
+    Started,
+}
+
+impl Route {
+    /// The dialect its errors speak.
+    pub fn dialect(self) -> Dialect {
+        match self {
+            Route::ChatCompletions | Route::Models | Route::Health(_) => Dialect::Chat,
+            Route::Responses => Dialect::Responses,
+            Route::Unserved(dialect) => dialect,
+        }
+    }
+
+    /// Its name in metrics: bounded, never a client's text.
+    pub fn name(self) -> &'static str {
+        match self {
+            Route::ChatCompletions => "chat_completions",
+            Route::Models => "models",
+            Route::Health(_) => "health",
+            Route::Unserved(_) => "unserved",
+            Route::Responses => "responses",
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The nouns of an exchange: values only, no async, no I/O, no locks. The word for the whole is
+//! *exchange*; it is deliberately not a struct, so that no stage can reach a fact that is not
+//! known yet.
+
+pub mod bundle;
+pub mod call;
+pub mod ids;
+pub mod money;
+pub mod outcome;
+pub mod plan;
+pub mod price;
+pub mod refusal;
+pub mod time;

@@ -1,0 +1,101 @@
+//! Prices, as the snapshot holds them.
+
+use super::money::PicoUsd;
+use codec::usage::UsageEnvelope;
+use std::collections::HashMap;
+
+/// A price's place in the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PriceIx(pub u32);
+
+/// Pico-dollars a token, a bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// Input not read from a cache.
+    pub input: u64,
+    /// Input read from a cache.
+    pub cache_read: u64,
+    /// Input written to a cache for five minutes.
+    pub cache_write_5m: u64,
+    /// Input written to a cache for an hour.
+    pub cache_write_1h: u64,
+    /// Output.
+    pub output: u64,
+    /// Audio in.
+    pub audio_in: u64,
+    /// Audio out.
+    pub audio_out: u64,
+}
+
+/// A tier: the rates that apply above a number of input tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tier {
+    /// Total input above which it applies; 0 for the first.
+    pub above_input: u64,
+    /// Its rates.
+    pub rates: Rates,
+}
+
+/// The price of one model at one provider. Tiers rise by `above_input`; the first is 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelPrice {
+    /// Rising tiers, at least one.
+    pub tiers: Vec<Tier>,
+}
+
+/// The versioned list.
+#[derive(Clone, Debug, Default)]
+pub struct PriceList {
+    /// The catalogue's version, written into every record.
+    pub version: u32,
+    prices: Vec<ModelPrice>,
+    by_name: HashMap<Box<str>, HashMap<Box<str>, PriceIx>>,
+}
+
+impl PriceList {
+    /// An empty list of a version.
+    pub fn new(version: u32) -> PriceList {
+        PriceList { version, ..PriceList::default() }
+    }
+
+    /// Adds a price under a name; a name given twice keeps the later one.
+    pub fn insert(&mut self, provider: &str, names: &[&str], price: ModelPrice) {
+        let index = PriceIx(self.prices.len() as u32);
+        self.prices.push(price);
+        let models = self.by_name.entry(provider.into()).or_default();
+        for name in names {
+            models.insert((*name).into(), index);
+        }
+    }
+
+    /// The price of exactly this model at this provider; never a neighbour's.
+    pub fn find(&self, provider: &str, model: &str) -> Option<PriceIx> {
+        self.by_name.get(provider)?.get(model).copied()
+    }
+
+    /// The price at a place of this list.
+    pub fn at(&self, index: PriceIx) -> Option<&ModelPrice> {
+        self.prices.get(index.0 as usize)
+    }
+}
+
+impl ModelPrice {
+    /// What these tokens cost. Each token is in one bucket, so the price is a dot product; the
+    /// tier is chosen by the total input.
+    pub fn cost(&self, usage: &UsageEnvelope) -> PicoUsd {
+        let input = usage.total_input();
+        let tier = self.tiers.iter().rev().find(|t| input > t.above_input || t.above_input == 0);
+        let Some(Tier { rates, .. }) = tier else { return PicoUsd(0) };
+        let terms = [
+            (usage.input_fresh, rates.input),
+            (usage.input_cache_read, rates.cache_read),
+            (usage.input_cache_write_5m, rates.cache_write_5m),
+            (usage.input_cache_write_1h, rates.cache_write_1h),
+            (usage.output, rates.output),
+            (usage.audio_in, rates.audio_in),
+            (usage.audio_out, rates.audio_out),
+        ];
+        let sum: u128 = terms.iter().map(|&(n, rate)| u128::from(n) * u128::from(rate)).sum();
+        PicoUsd(u64::try_from(sum).unwrap_or(u64::MAX))
+    }
+}

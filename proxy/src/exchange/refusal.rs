@@ -1,0 +1,201 @@
+//! Every way this gateway says no in its own words. A closed list; `pipeline/refuse.rs` is its
+//! only translation to HTTP.
+//!
+//! Texts below 500 contain no digits: there is a client that retries on any text in which it
+//! finds certain status codes, whatever the status line said. They never contain the caller's own
+//! text either.
+
+/// A refusal, with what the answer must carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The head breaks RFC 9112 or a bound; the status is the parser's.
+    BadHead {
+        /// 400, 431, 501 or 505.
+        status: u16,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The head, or the body, did not arrive in time.
+    RequestTimeout,
+    /// A body is needed and its length was not announced.
+    LengthRequired,
+    /// The body is larger than the route takes.
+    TooLarge,
+    /// The body's media type or coding is not one the route takes.
+    UnsupportedMedia {
+        /// Which of the two.
+        why: &'static str,
+    },
+    /// An expectation other than `100-continue`.
+    ExpectationFailed,
+    /// The client asks to upgrade a route that is served over plain HTTP.
+    UpgradeRequired,
+    /// No such route.
+    NotFound,
+    /// The route exists, with other methods.
+    MethodNotAllowed {
+        /// The methods, as the `Allow` field lists them.
+        allow: &'static str,
+    },
+    /// The route is known and not served yet.
+    NotImplemented,
+    /// The body is not what the route takes.
+    InvalidRequest {
+        /// The member at fault, if one is.
+        param: Option<&'static str>,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// The body names no model.
+    ModelMissing,
+    /// No credential, or one that stands for nobody.
+    InvalidApiKey,
+    /// The key was revoked.
+    KeyRevoked,
+    /// No route serves the model.
+    ModelNotFound,
+    /// The model has a route and none of its candidates can be used.
+    ModelUnavailable,
+    /// The shard holds as many body bytes as it may.
+    NodeBusy,
+    /// The node is stopping.
+    ShuttingDown,
+    /// No connection to the upstream could be had.
+    UpstreamUnreachable,
+    /// The upstream was silent for too long.
+    UpstreamTimeout,
+    /// The upstream broke off before its answer could be passed on.
+    UpstreamCut,
+    /// The upstream's answer cannot be passed on.
+    UpstreamInvalid,
+    /// The upstream answered 200 with nothing in it.
+    EmptyCompletion,
+    /// The upstream refused *our* credential.
+    UpstreamAuth,
+    /// A defect of ours.
+    Internal,
+}
+
+/// Seconds after which a client may try again when the node itself is the bottleneck: long enough
+/// for a body to leave, short enough for an agent to wait.
+pub const BUSY_RETRY_AFTER_S: u32 = 1;
+
+/// What a refusal is on the wire, before the dialect shapes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Face {
+    /// The status code.
+    pub status: u16,
+    /// The stable code clients may match.
+    pub code: &'static str,
+    /// What to tell a person.
+    pub text: &'static str,
+    /// The member of the body at fault.
+    pub param: Option<&'static str>,
+    /// `Retry-After`, in seconds.
+    pub retry_after_s: Option<u32>,
+    /// Adds `x-should-retry: false`: the same request will never pass.
+    pub never_retry: bool,
+}
+
+const fn face(status: u16, code: &'static str, text: &'static str) -> Face {
+    Face { status, code, text, param: None, retry_after_s: None, never_retry: false }
+}
+
+impl Refusal {
+    /// Its status, code and text.
+    pub fn face(self) -> Face {
+        self.request_face().unwrap_or_else(|| self.upstream_face())
+    }
+
+    /// Faults of the request, and of the moment it came at.
+    fn request_face(self) -> Option<Face> {
+        Some(match self {
+            Refusal::BadHead { status, why } => face(status, head_code(status), why),
+            Refusal::RequestTimeout => {
+                face(408, "request_timeout", "The request did not arrive in time.")
+            }
+            Refusal::LengthRequired => {
+                face(411, "length_required", "Send the body with Content-Length or chunked.")
+            }
+            Refusal::TooLarge => {
+                face(413, "request_too_large", "The request body is larger than this route takes.")
+            }
+            Refusal::UnsupportedMedia { why } => face(415, "unsupported_media_type", why),
+            Refusal::ExpectationFailed => {
+                face(417, "expectation_failed", "Only the expectation of a continue is met.")
+            }
+            Refusal::UpgradeRequired => {
+                face(426, "upgrade_required", "Send this request as POST over plain HTTP.")
+            }
+            Refusal::NotFound => face(404, "not_found", "There is no such route."),
+            Refusal::MethodNotAllowed { .. } => {
+                face(405, "method_not_allowed", "This route takes another method.")
+            }
+            Refusal::InvalidRequest { param, why } => {
+                Face { param, ..face(400, "invalid_request", why) }
+            }
+            Refusal::ModelMissing => Face {
+                param: Some("model"),
+                ..face(400, "model_missing", "The request names no model.")
+            },
+            Refusal::InvalidApiKey => {
+                face(401, "invalid_api_key", "The API key is missing or not known here.")
+            }
+            Refusal::KeyRevoked => face(403, "key_revoked", "This API key was revoked."),
+            Refusal::ModelNotFound => Face {
+                param: Some("model"),
+                ..face(404, "model_not_found", "No route serves this model.")
+            },
+            Refusal::ModelUnavailable => Face {
+                param: Some("model"),
+                ..face(400, "model_unavailable", "No candidate can serve this model now.")
+            },
+            _ => return None,
+        })
+    }
+
+    /// Faults of the node and of the upstream.
+    fn upstream_face(self) -> Face {
+        match self {
+            Refusal::NotImplemented => Face {
+                never_retry: true,
+                ..face(501, "not_implemented", "This route is known here and not served yet.")
+            },
+            Refusal::NodeBusy => Face {
+                retry_after_s: Some(BUSY_RETRY_AFTER_S),
+                ..face(503, "node_busy", "This node holds as many request bytes as it may.")
+            },
+            Refusal::ShuttingDown => Face {
+                retry_after_s: Some(BUSY_RETRY_AFTER_S),
+                ..face(503, "shutting_down", "This node is stopping.")
+            },
+            Refusal::UpstreamUnreachable => {
+                face(502, "upstream_unreachable", "The upstream could not be reached.")
+            }
+            Refusal::UpstreamTimeout => {
+                face(504, "upstream_timeout", "The upstream did not answer in time.")
+            }
+            Refusal::UpstreamCut => face(502, "upstream_cut", "The upstream broke off its answer."),
+            Refusal::UpstreamInvalid => {
+                face(502, "upstream_invalid", "The upstream's answer cannot be passed on.")
+            }
+            Refusal::EmptyCompletion => {
+                face(502, "empty_completion", "The upstream's answer has nothing in it.")
+            }
+            Refusal::UpstreamAuth => Face {
+                never_retry: true,
+                ..face(502, "upstream_auth", "The upstream refused this gateway's credential.")
+            },
+            _ => face(500, "internal", "A defect of this gateway ended the request."),
+        }
+    }
+}
+
+fn head_code(status: u16) -> &'static str {
+    match status {
+        431 => "header_too_large",
+        501 => "not_implemented",
+        505 => "http_version_not_supported",
+        _ => "invalid_request",
+    }
+}

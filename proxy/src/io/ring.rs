@@ -1,0 +1,384 @@
+//! The transport on monoio: io_uring, or epoll where the kernel refuses it.
+//!
+//! monoio's read and write are futures that must not be dropped while in flight. Each stream
+//! therefore owns two boxed loops, allocated once per connection, that outlive every wait: the
+//! reader loop and the writer loop. A one-place mailbox hands a buffer in and the result out.
+//! The loops are polled by whoever waits on the stream, so no waker is stored here.
+//!
+//! It deliberately knows nothing of HTTP, deadlines or pools.
+
+use super::{Chunk, Io, ReadDone, Recall, Stream, WriteDone};
+use crate::exchange::time::Now;
+use crate::shard::clock;
+use monoio::buf::{IoBuf, IoBufMut};
+use monoio::io::{
+    AsyncReadRent, AsyncWriteRent, CancelableAsyncReadRent, Canceller, OwnedReadHalf,
+    OwnedWriteHalf, Splitable,
+};
+use monoio::net::{TcpListener, TcpStream};
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// The monoio back end. Stateless: the runtime is the thread's.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RingIo;
+
+impl Io for RingIo {
+    type Stream = RingStream;
+    type Listener = TcpListener;
+
+    async fn accept(&self, listener: &TcpListener) -> io::Result<(RingStream, SocketAddr)> {
+        let (stream, peer) = listener.accept().await?;
+        // Without it the last small write of an answer waits for the peer's delayed ACK.
+        stream.set_nodelay(true)?;
+        Ok((RingStream::new(stream, false), peer))
+    }
+
+    fn connect(&self, to: SocketAddr) -> io::Result<RingStream> {
+        let socket = socket2::Socket::new(
+            socket2::Domain::for_address(to),
+            socket2::Type::STREAM.nonblocking().cloexec(),
+            Some(socket2::Protocol::TCP),
+        )?;
+        socket.set_tcp_nodelay(true)?;
+        match socket.connect(&to.into()) {
+            Ok(()) => {}
+            Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => {}
+            Err(e) => return Err(e),
+        }
+        Ok(RingStream::new(TcpStream::from_std(socket.into())?, true))
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        monoio::spawn(task);
+    }
+
+    async fn tick(&self) {
+        monoio::time::sleep(super::TICK).await;
+    }
+
+    fn now(&self) -> Now {
+        clock::now()
+    }
+}
+
+/// A TCP connection with its two loops.
+pub struct RingStream {
+    mail: Rc<Mail>,
+    reader: Pin<Box<dyn Future<Output = ()>>>,
+    writer: Pin<Box<dyn Future<Output = ()>>>,
+}
+
+/// What passes between a stream and its loops. Each place holds at most one buffer.
+struct Mail {
+    fd: RawFd,
+    connected: RefCell<Option<io::Result<()>>>,
+    read: RefCell<ReadPlace>,
+    /// Set while a cancelable read is in flight; taken by a recall.
+    canceller: RefCell<Canceller>,
+    write: RefCell<WritePlace>,
+    reading: Cell<bool>,
+    writing: Cell<bool>,
+}
+
+enum ReadPlace {
+    Empty,
+    Lent(Vec<u8>, Recall),
+    Watch,
+    Done(ReadDone),
+    Ready(io::Result<()>),
+}
+
+enum WritePlace {
+    Empty,
+    Lent(Chunk),
+    Done(WriteDone),
+}
+
+impl RingStream {
+    fn new(stream: TcpStream, connecting: bool) -> RingStream {
+        let fd = stream.as_raw_fd();
+        let mail = Rc::new(Mail {
+            fd,
+            connected: RefCell::new(if connecting { None } else { Some(Ok(())) }),
+            read: RefCell::new(ReadPlace::Empty),
+            canceller: RefCell::new(Canceller::new()),
+            write: RefCell::new(WritePlace::Empty),
+            reading: Cell::new(false),
+            writing: Cell::new(false),
+        });
+        let (read_half, write_half) = stream.into_split();
+        RingStream {
+            reader: Box::pin(read_loop(read_half, mail.clone())),
+            writer: Box::pin(write_loop(write_half, mail.clone(), connecting)),
+            mail,
+        }
+    }
+}
+
+// === impl Stream for RingStream ===
+
+impl Stream for RingStream {
+    fn poll_connected(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.mail.connected.borrow().is_none() {
+            let _ = self.writer.as_mut().poll(cx);
+        }
+        match self.mail.connected.borrow_mut().take() {
+            Some(result) => Poll::Ready(result),
+            None => Poll::Pending,
+        }
+    }
+
+    fn start_read(&mut self, buffer: Vec<u8>, recall: Recall) {
+        debug_assert!(buffer.len() < buffer.capacity(), "a read needs room");
+        debug_assert!(!self.mail.reading.get(), "one read at a time");
+        *self.mail.read.borrow_mut() = ReadPlace::Lent(buffer, recall);
+        self.mail.reading.set(true);
+    }
+
+    fn reading(&self) -> bool {
+        self.mail.reading.get()
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<ReadDone> {
+        if !self.mail.reading.get() {
+            return Poll::Pending;
+        }
+        let _ = self.reader.as_mut().poll(cx);
+        let mut place = self.mail.read.borrow_mut();
+        if let ReadPlace::Done(_) = *place
+            && let ReadPlace::Done(done) = std::mem::replace(&mut *place, ReadPlace::Empty)
+        {
+            self.mail.reading.set(false);
+            return Poll::Ready(done);
+        }
+        Poll::Pending
+    }
+
+    fn recall_read(&mut self) {
+        let canceller = self.mail.canceller.take();
+        *self.mail.canceller.borrow_mut() = canceller.cancel();
+    }
+
+    fn start_watch(&mut self) {
+        *self.mail.read.borrow_mut() = ReadPlace::Watch;
+        self.mail.reading.set(true);
+    }
+
+    fn poll_watch(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.mail.reading.get() {
+            return Poll::Pending;
+        }
+        let _ = self.reader.as_mut().poll(cx);
+        let mut place = self.mail.read.borrow_mut();
+        if let ReadPlace::Ready(_) = *place
+            && let ReadPlace::Ready(result) = std::mem::replace(&mut *place, ReadPlace::Empty)
+        {
+            self.mail.reading.set(false);
+            return Poll::Ready(result);
+        }
+        Poll::Pending
+    }
+
+    fn start_write(&mut self, chunk: Chunk) {
+        debug_assert!(!self.mail.writing.get(), "one write at a time");
+        *self.mail.write.borrow_mut() = WritePlace::Lent(chunk);
+        self.mail.writing.set(true);
+    }
+
+    fn writing(&self) -> bool {
+        self.mail.writing.get()
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<WriteDone> {
+        if !self.mail.writing.get() {
+            return Poll::Pending;
+        }
+        let _ = self.writer.as_mut().poll(cx);
+        let mut place = self.mail.write.borrow_mut();
+        if let WritePlace::Done(_) = *place
+            && let WritePlace::Done(done) = std::mem::replace(&mut *place, WritePlace::Empty)
+        {
+            self.mail.writing.set(false);
+            return Poll::Ready(done);
+        }
+        Poll::Pending
+    }
+
+    fn shutdown(&self) {
+        self.with_socket(|s| drop(s.shutdown(std::net::Shutdown::Both)));
+    }
+
+    fn shutdown_write(&self) {
+        self.with_socket(|s| drop(s.shutdown(std::net::Shutdown::Write)));
+    }
+
+    fn abort(&self) {
+        self.with_socket(|s| drop(s.set_linger(Some(std::time::Duration::ZERO))));
+    }
+}
+
+impl RingStream {
+    /// Runs `act` on a borrowed view of the descriptor. Errors of `act` are of no use to anyone:
+    /// the socket is on its way out.
+    fn with_socket(&self, act: impl FnOnce(&socket2::SockRef<'_>)) {
+        #[expect(unsafe_code, reason = "a descriptor owned by the loops is borrowed for a call")]
+        // SAFETY: `fd` belongs to the TcpStream inside the two loops, which live as long as
+        // `self`; the borrow ends with this call.
+        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(self.mail.fd) };
+        act(&socket2::SockRef::from(&fd));
+    }
+}
+
+// === the loops ===
+
+async fn read_loop(mut half: OwnedReadHalf<TcpStream>, mail: Rc<Mail>) {
+    loop {
+        let job = poll_fn(|_| {
+            let mut place = mail.read.borrow_mut();
+            match *place {
+                ReadPlace::Lent(..) | ReadPlace::Watch => {
+                    Poll::Ready(std::mem::replace(&mut *place, ReadPlace::Empty))
+                }
+                ReadPlace::Empty | ReadPlace::Done(_) | ReadPlace::Ready(_) => Poll::Pending,
+            }
+        })
+        .await;
+        let done = match job {
+            ReadPlace::Lent(buffer, Recall::Never) => {
+                let (result, tail) = half.read(Tail(buffer)).await;
+                ReadPlace::Done(ReadDone { result, buffer: tail.0 })
+            }
+            ReadPlace::Lent(buffer, Recall::Able) => {
+                let handle = mail.canceller.borrow().handle();
+                let (result, tail) = half.cancelable_read(Tail(buffer), handle).await;
+                ReadPlace::Done(ReadDone { result: canceled(result), buffer: tail.0 })
+            }
+            ReadPlace::Watch => ReadPlace::Ready(watch(&half).await),
+            ReadPlace::Empty | ReadPlace::Done(_) | ReadPlace::Ready(_) => continue,
+        };
+        *mail.read.borrow_mut() = done;
+    }
+}
+
+async fn watch(half: &OwnedReadHalf<TcpStream>) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "monoio hides the stream of a split half behind UnsafeCell")]
+    // SAFETY: `readable` takes `&self`; the write half only ever makes short-lived `&mut`
+    // borrows inside monoio's own non-async entry points on this same thread, so none is alive
+    // while this shared borrow is used to build the poll operation.
+    let stream = unsafe { &*half.0.get() };
+    stream.readable(false).await
+}
+
+async fn write_loop(mut half: OwnedWriteHalf<TcpStream>, mail: Rc<Mail>, connecting: bool) {
+    if connecting {
+        let result = finish_connect(&half, mail.fd).await;
+        *mail.connected.borrow_mut() = Some(result);
+    }
+    loop {
+        let chunk = poll_fn(|_| {
+            let mut place = mail.write.borrow_mut();
+            match std::mem::replace(&mut *place, WritePlace::Empty) {
+                WritePlace::Lent(chunk) => Poll::Ready(chunk),
+                other => {
+                    *place = other;
+                    Poll::Pending
+                }
+            }
+        })
+        .await;
+        let done = write_all(&mut half, chunk).await;
+        *mail.write.borrow_mut() = WritePlace::Done(done);
+    }
+}
+
+async fn write_all(half: &mut OwnedWriteHalf<TcpStream>, chunk: Chunk) -> WriteDone {
+    let (start, end) = (chunk.start, chunk.end);
+    let mut rest = Rest(chunk);
+    let result = loop {
+        if rest.0.start >= rest.0.end {
+            break Ok(());
+        }
+        let (result, back) = half.write(rest).await;
+        rest = back;
+        match result {
+            Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => rest.0.start += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => break Err(e),
+        }
+    };
+    WriteDone { result, chunk: Chunk { bytes: rest.0.bytes, start, end } }
+}
+
+async fn finish_connect(half: &OwnedWriteHalf<TcpStream>, fd: RawFd) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "monoio hides the stream of a split half behind UnsafeCell")]
+    // SAFETY: as in `watch`; nothing reads or writes before the connection stands.
+    let stream = unsafe { &*half.0.get() };
+    stream.writable(false).await?;
+    #[expect(unsafe_code, reason = "a descriptor owned by this loop is borrowed for one call")]
+    // SAFETY: the descriptor is owned by `half`, which is alive here.
+    let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+    let socket = socket2::SockRef::from(&fd);
+    if let Some(error) = socket.take_error()? {
+        return Err(error);
+    }
+    // A shutdown before the handshake ended also makes the socket writable.
+    socket.peer_addr().map(drop)
+}
+
+/// Maps the two spellings of "canceled" (ring and epoll) to one.
+fn canceled(result: io::Result<usize>) -> io::Result<usize> {
+    match result {
+        Err(e) if e.raw_os_error() == Some(libc::ECANCELED) => {
+            Err(io::ErrorKind::Interrupted.into())
+        }
+        other => other,
+    }
+}
+
+/// A lent buffer seen as its spare capacity.
+struct Tail(Vec<u8>);
+
+#[expect(unsafe_code, reason = "owned buffers are lent to the kernel here and nowhere else")]
+// SAFETY: the pointer is that of the vector's allocation, which does not move while the vector
+// is owned by the operation; `bytes_total` is exactly the room behind `len`, and `set_init` is
+// called by monoio with the number of bytes the kernel wrote into that room.
+unsafe impl IoBufMut for Tail {
+    fn write_ptr(&mut self) -> *mut u8 {
+        self.0.spare_capacity_mut().as_mut_ptr().cast()
+    }
+
+    fn bytes_total(&mut self) -> usize {
+        self.0.capacity() - self.0.len()
+    }
+
+    unsafe fn set_init(&mut self, pos: usize) {
+        let len = self.0.len() + pos;
+        debug_assert!(len <= self.0.capacity());
+        // SAFETY: the kernel has written `pos` bytes behind `len`, within the capacity.
+        unsafe { self.0.set_len(len) }
+    }
+}
+
+/// A lent chunk seen as what of it is still to be written.
+struct Rest(Chunk);
+
+#[expect(unsafe_code, reason = "owned buffers are lent to the kernel here and nowhere else")]
+// SAFETY: the slice lies inside the vector's initialised bytes (indexing checks it), and the
+// allocation does not move while the chunk is owned by the operation.
+unsafe impl IoBuf for Rest {
+    fn read_ptr(&self) -> *const u8 {
+        self.0.bytes[self.0.start..self.0.end].as_ptr()
+    }
+
+    fn bytes_init(&self) -> usize {
+        self.0.end - self.0.start
+    }
+}

@@ -1,0 +1,75 @@
+//! One wait of a connection: whatever happens first among its operations in flight and its
+//! deadline. This is the only place where a connection waits for more than one thing; a wait that
+//! ends leaves every other operation untouched (see the rule in `io`).
+
+use super::wheel::Timer;
+use super::{ReadDone, Stream, WriteDone};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// What ended a wait.
+#[derive(Debug)]
+pub enum Event {
+    /// The upstream's read is done.
+    UpstreamRead(ReadDone),
+    /// The upstream took the whole chunk, or failed to.
+    UpstreamWritten(WriteDone),
+    /// The client's read is done.
+    ClientRead(ReadDone),
+    /// The client took the whole chunk, or failed to.
+    ClientWritten(WriteDone),
+    /// The deadline fired. It stays fired until armed again or disarmed.
+    Fired,
+}
+
+/// Waits for the first event. Sides without an operation in flight are silent.
+pub struct Turn<'a, S> {
+    client: Option<&'a mut S>,
+    upstream: Option<&'a mut S>,
+    timer: &'a Timer,
+}
+
+impl<'a, S: Stream> Turn<'a, S> {
+    /// Waits on the client alone.
+    pub fn client(client: &'a mut S, timer: &'a Timer) -> Turn<'a, S> {
+        Turn { client: Some(client), upstream: None, timer }
+    }
+
+    /// Waits on the upstream alone.
+    pub fn upstream(upstream: &'a mut S, timer: &'a Timer) -> Turn<'a, S> {
+        Turn { client: None, upstream: Some(upstream), timer }
+    }
+
+    /// Waits on both.
+    pub fn both(client: &'a mut S, upstream: &'a mut S, timer: &'a Timer) -> Turn<'a, S> {
+        Turn { client: Some(client), upstream: Some(upstream), timer }
+    }
+}
+
+impl<S: Stream> Future for Turn<'_, S> {
+    type Output = Event;
+
+    /// Writes are asked before reads, so that a buffer is back before the next one is filled,
+    /// and the deadline last: a result that has arrived is never called late.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Event> {
+        let turn = self.get_mut();
+        if let Some(upstream) = &mut turn.upstream {
+            if let Poll::Ready(done) = upstream.poll_write(cx) {
+                return Poll::Ready(Event::UpstreamWritten(done));
+            }
+            if let Poll::Ready(done) = upstream.poll_read(cx) {
+                return Poll::Ready(Event::UpstreamRead(done));
+            }
+        }
+        if let Some(client) = &mut turn.client {
+            if let Poll::Ready(done) = client.poll_write(cx) {
+                return Poll::Ready(Event::ClientWritten(done));
+            }
+            if let Poll::Ready(done) = client.poll_read(cx) {
+                return Poll::Ready(Event::ClientRead(done));
+            }
+        }
+        turn.timer.poll_fired(cx).map(|()| Event::Fired)
+    }
+}

@@ -1,0 +1,232 @@
+//! The coarse timer wheel of a shard: 512 slots of 100 ms.
+//!
+//! Re-arming a timer writes one word: the slot a timer lies in is corrected lazily when the hand
+//! passes it. A timer that fires sets a flag and wakes the task that polled it; what the deadline
+//! means (shut a socket down, give up waiting) is decided by that task.
+//!
+//! It deliberately reads no clock: [`Wheel::advance`] is told how much time has passed. A timer
+//! never fires early; it fires at most two ticks late.
+
+use super::TICK;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// Slots of the wheel. 512 × 100 ms = 51 s a turn; longer deadlines pass the hand several times.
+const SLOTS: usize = 512;
+
+/// A deadline that is not armed.
+const NEVER: u64 = u64::MAX;
+
+/// One shard's wheel.
+#[derive(Default)]
+pub struct Wheel {
+    now_tick: Cell<u64>,
+    timers: RefCell<Timers>,
+}
+
+struct Timers {
+    slots: Vec<Vec<u32>>,
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+}
+
+struct Entry {
+    /// Tick at which it fires; `NEVER` when disarmed.
+    deadline: u64,
+    /// Tick of the slot in which it is filed; `NEVER` when in none.
+    filed: u64,
+    fired: bool,
+    live: bool,
+    waker: Option<Waker>,
+}
+
+/// A timer filed on a wheel; leaves it when dropped.
+pub struct Timer {
+    wheel: Rc<Wheel>,
+    index: u32,
+}
+
+// === impl Timers ===
+
+impl Default for Timers {
+    fn default() -> Timers {
+        Timers {
+            slots: (0..SLOTS).map(|_| Vec::new()).collect(),
+            entries: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl Timers {
+    fn file(&mut self, index: u32, tick: u64) {
+        self.entries[index as usize].filed = tick;
+        self.slots[(tick % SLOTS as u64) as usize].push(index);
+    }
+
+    /// Handles every timer filed under `tick`.
+    fn pass(&mut self, tick: u64) {
+        let slot = (tick % SLOTS as u64) as usize;
+        let mut list = std::mem::take(&mut self.slots[slot]);
+        for index in list.drain(..) {
+            let entry = &mut self.entries[index as usize];
+            if entry.filed != tick {
+                continue; // filed again elsewhere, or gone
+            }
+            entry.filed = NEVER;
+            if !entry.live {
+                self.free.push(index);
+            } else if entry.deadline <= tick {
+                entry.fired = true;
+                entry.deadline = NEVER;
+                if let Some(waker) = &entry.waker {
+                    waker.wake_by_ref();
+                }
+            } else if entry.deadline != NEVER {
+                let next = entry.deadline.min(tick + SLOTS as u64 - 1);
+                self.file(index, next);
+            }
+        }
+        // Re-filing never lands in the slot being passed, so its capacity can be given back.
+        self.slots[slot] = list;
+    }
+}
+
+// === impl Wheel ===
+
+impl Wheel {
+    /// An empty wheel at tick 0.
+    pub fn new() -> Rc<Wheel> {
+        Rc::new(Wheel::default())
+    }
+
+    /// Moves the hand to `elapsed` since the start of the shard and fires what is due.
+    pub fn advance(&self, elapsed: Duration) {
+        let target = (elapsed.as_nanos() / TICK.as_nanos()) as u64;
+        let mut tick = self.now_tick.get();
+        let mut timers = self.timers.borrow_mut();
+        if target > tick + SLOTS as u64 {
+            // The thread was away for more than a turn: one turn visits every slot, and each
+            // entry is judged against the time it is now.
+            self.fire_all_due(&mut timers, target);
+            tick = target;
+        }
+        while tick < target {
+            tick += 1;
+            timers.pass(tick);
+        }
+        self.now_tick.set(tick);
+    }
+
+    fn fire_all_due(&self, timers: &mut Timers, now: u64) {
+        for slot in 0..SLOTS {
+            timers.slots[slot].clear();
+        }
+        for index in 0..timers.entries.len() as u32 {
+            let entry = &mut timers.entries[index as usize];
+            let was_filed = entry.filed != NEVER;
+            entry.filed = NEVER;
+            if !entry.live {
+                if was_filed {
+                    timers.free.push(index);
+                }
+            } else if entry.deadline <= now {
+                entry.fired = true;
+                entry.deadline = NEVER;
+                if let Some(waker) = &entry.waker {
+                    waker.wake_by_ref();
+                }
+            } else if entry.deadline != NEVER {
+                let next = entry.deadline.min(now + SLOTS as u64 - 1);
+                timers.file(index, next);
+            }
+        }
+    }
+
+    /// The tick the hand stands at.
+    pub fn tick(&self) -> u64 {
+        self.now_tick.get()
+    }
+
+    /// A new, unarmed timer.
+    pub fn timer(self: &Rc<Wheel>) -> Timer {
+        let entry = Entry { deadline: NEVER, filed: NEVER, fired: false, live: true, waker: None };
+        let mut timers = self.timers.borrow_mut();
+        let index = match timers.free.pop() {
+            Some(index) => {
+                timers.entries[index as usize] = entry;
+                index
+            }
+            None => {
+                timers.entries.push(entry);
+                (timers.entries.len() - 1) as u32
+            }
+        };
+        Timer { wheel: self.clone(), index }
+    }
+}
+
+// === impl Timer ===
+
+impl Timer {
+    /// Fires once `after` has passed from now; replaces what was armed before.
+    pub fn arm(&self, after: Duration) {
+        let now = self.wheel.now_tick.get();
+        // The hand stands up to one tick behind the clock: one more tick is never early.
+        let ticks = after.as_nanos().div_ceil(TICK.as_nanos()) as u64 + 1;
+        let deadline = now + ticks;
+        let mut timers = self.wheel.timers.borrow_mut();
+        let entry = &mut timers.entries[self.index as usize];
+        entry.deadline = deadline;
+        entry.fired = false;
+        if entry.filed > deadline {
+            let place = deadline.min(now + SLOTS as u64 - 1);
+            timers.file(self.index, place);
+        }
+    }
+
+    /// Fires no more until armed again.
+    pub fn disarm(&self) {
+        let mut timers = self.wheel.timers.borrow_mut();
+        let entry = &mut timers.entries[self.index as usize];
+        entry.deadline = NEVER;
+        entry.fired = false;
+    }
+
+    /// Whether it has fired since it was last armed.
+    pub fn fired(&self) -> bool {
+        self.wheel.timers.borrow().entries[self.index as usize].fired
+    }
+
+    /// Ready once it has fired; otherwise the task is woken when it does.
+    pub fn poll_fired(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut timers = self.wheel.timers.borrow_mut();
+        let entry = &mut timers.entries[self.index as usize];
+        if entry.fired {
+            return Poll::Ready(());
+        }
+        match &mut entry.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => entry.waker = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        let mut timers = self.wheel.timers.borrow_mut();
+        let entry = &mut timers.entries[self.index as usize];
+        entry.live = false;
+        entry.deadline = NEVER;
+        entry.waker = None;
+        if entry.filed == NEVER {
+            timers.free.push(self.index);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

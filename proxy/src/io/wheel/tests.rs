@@ -1,0 +1,92 @@
+use super::*;
+
+fn at(ticks: u64) -> Duration {
+    TICK * ticks as u32
+}
+
+#[test]
+fn never_early_and_at_most_two_ticks_late() {
+    for after_ms in [0u64, 1, 99, 100, 101, 999, 1_000, 51_100, 51_200, 60_000, 300_000] {
+        for start in [0u64, 1, 511, 512, 700] {
+            let wheel = Wheel::new();
+            wheel.advance(at(start));
+            let timer = wheel.timer();
+            timer.arm(Duration::from_millis(after_ms));
+            let due_tick = start + after_ms.div_ceil(100);
+            let mut fired_at = None;
+            for tick in start..=due_tick + 3 {
+                wheel.advance(at(tick));
+                if timer.fired() {
+                    fired_at = Some(tick);
+                    break;
+                }
+            }
+            let fired_at = fired_at.expect("fires");
+            assert!(fired_at * 100 >= start * 100 + after_ms, "{after_ms} ms from {start}: early");
+            assert!(fired_at <= due_tick + 2, "{after_ms} ms from {start}: at {fired_at}");
+        }
+    }
+}
+
+#[test]
+fn re_arming_later_and_earlier_counts_from_the_last_call() {
+    let wheel = Wheel::new();
+    let timer = wheel.timer();
+    timer.arm(at(3));
+    wheel.advance(at(2));
+    timer.arm(at(10));
+    wheel.advance(at(11));
+    assert!(!timer.fired());
+    timer.arm(at(2));
+    wheel.advance(at(14));
+    assert!(timer.fired());
+    timer.arm(at(600));
+    timer.arm(at(1));
+    wheel.advance(at(16));
+    assert!(timer.fired(), "an earlier deadline wins over the slot filed first");
+}
+
+#[test]
+fn disarmed_and_dropped_timers_stay_silent_and_their_places_are_used_again() {
+    let wheel = Wheel::new();
+    let kept = wheel.timer();
+    kept.arm(at(1));
+    kept.disarm();
+    for _ in 0..100 {
+        let timer = wheel.timer();
+        timer.arm(at(2));
+    }
+    wheel.advance(at(20));
+    assert!(!kept.fired());
+    assert_eq!(wheel.timers.borrow().free.len() + 1, wheel.timers.borrow().entries.len());
+    let before = wheel.timers.borrow().entries.len();
+    let again: Vec<_> = (0..100).map(|_| wheel.timer()).collect();
+    assert_eq!(wheel.timers.borrow().entries.len(), before.max(again.len() + 1));
+}
+
+#[test]
+fn a_place_used_again_is_not_fired_by_its_former_owner() {
+    let wheel = Wheel::new();
+    let first = wheel.timer();
+    first.arm(at(5));
+    drop(first);
+    wheel.advance(at(7));
+    let second = wheel.timer();
+    second.arm(at(400));
+    wheel.advance(at(300));
+    assert!(!second.fired());
+}
+
+#[test]
+fn a_thread_that_was_away_for_many_turns_fires_what_is_due_and_keeps_the_rest() {
+    let wheel = Wheel::new();
+    let due = wheel.timer();
+    let later = wheel.timer();
+    due.arm(at(100));
+    later.arm(at(6_000));
+    wheel.advance(at(5_000));
+    assert!(due.fired());
+    assert!(!later.fired());
+    wheel.advance(at(6_003));
+    assert!(later.fired());
+}

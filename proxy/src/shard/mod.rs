@@ -1,0 +1,3 @@
+//! One thread, one ring.
+
+pub mod clock;
