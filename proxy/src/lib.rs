@@ -1,10 +1,14 @@
 //! tollgate: the toll station in front of a fleet of AI agents. The only package that does I/O
 //! with the world.
 //!
-//! Reading order: `pipeline` (one request, top to bottom), `exchange` (the nouns), `config`,
-//! `shard`, `io`.
+//! Reading order: `pipeline` (one request, top to bottom), `exchange` (the nouns), `govern` (the
+//! judgement), `config`, `shard`, `io`, `upstream`.
 
 pub mod config;
 pub mod exchange;
+pub mod govern;
 pub mod io;
+pub mod observe;
+pub mod pipeline;
 pub mod shard;
+pub mod upstream;

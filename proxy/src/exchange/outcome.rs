@@ -1,7 +1,5 @@
 //! How an exchange ended. Exactly one of these for every one that was opened.
 
-use codec::usage::UsageEnvelope;
-
 /// The ending of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -42,15 +40,11 @@ impl Ending {
     }
 }
 
-/// What is known when an exchange is over.
-#[derive(Clone, Copy, Debug)]
+/// What is known when an exchange is over; the rest is in its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// How it ended.
     pub ending: Ending,
     /// Status the client got; 0 if none.
     pub status: u16,
-    /// Tokens, disjoint.
-    pub usage: UsageEnvelope,
-    /// Attempts begun.
-    pub attempts: u8,
 }

@@ -10,7 +10,7 @@
 pub enum Refusal {
     /// The head breaks RFC 9112 or a bound; the status is the parser's.
     BadHead {
-        /// 400, 431, 501 or 505.
+        /// 400 or 431.
         status: u16,
         /// What is wrong with it.
         why: &'static str,
@@ -39,6 +39,8 @@ pub enum Refusal {
     },
     /// The route is known and not served yet.
     NotImplemented,
+    /// The route is served, but not as a stream yet.
+    StreamNotServed,
     /// The body is not what the route takes.
     InvalidRequest {
         /// The member at fault, if one is.
@@ -161,6 +163,11 @@ impl Refusal {
                 never_retry: true,
                 ..face(501, "not_implemented", "This route is known here and not served yet.")
             },
+            Refusal::StreamNotServed => Face {
+                never_retry: true,
+                param: Some("stream"),
+                ..face(501, "not_implemented", "Streams are not served yet: send stream false.")
+            },
             Refusal::NodeBusy => Face {
                 retry_after_s: Some(BUSY_RETRY_AFTER_S),
                 ..face(503, "node_busy", "This node holds as many request bytes as it may.")
@@ -194,8 +201,6 @@ impl Refusal {
 fn head_code(status: u16) -> &'static str {
     match status {
         431 => "header_too_large",
-        501 => "not_implemented",
-        505 => "http_version_not_supported",
         _ => "invalid_request",
     }
 }

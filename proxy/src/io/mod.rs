@@ -9,13 +9,14 @@
 //!
 //! Bound: one read and one write in flight per stream.
 
+pub mod affinity;
 pub mod ring;
 pub mod runtime;
 
 pub mod turn;
 pub mod wheel;
 
-use crate::exchange::time::Now;
+use crate::exchange::time::{MonoNs, Now};
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -25,6 +26,10 @@ use std::time::Duration;
 /// The step of the coarse clock: every deadline of a shard is a multiple of it. 100 ms is far
 /// below the shortest configurable deadline and costs ten wake-ups a second on an idle core.
 pub const TICK: Duration = Duration::from_millis(100);
+
+/// Bytes one read brings at most, so that what a turn does with them (scanning, copying) is
+/// bounded: 64 KiB of JSON are some 15 µs.
+pub const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// The world as one shard sees it.
 pub trait Io: Clone + 'static {
@@ -39,6 +44,10 @@ pub trait Io: Clone + 'static {
         listener: &Self::Listener,
     ) -> impl Future<Output = io::Result<(Self::Stream, SocketAddr)>>;
 
+    /// Ends a pending and every later [`Io::accept`] on `listener` with an error, and refuses
+    /// further connections.
+    fn stop_listening(&self, listener: &Self::Listener);
+
     /// Begins to connect. The stream exists at once, so that a deadline can shut it down;
     /// [`Stream::poll_connected`] says when it is usable.
     fn connect(&self, to: SocketAddr) -> io::Result<Self::Stream>;
@@ -51,6 +60,11 @@ pub trait Io: Clone + 'static {
 
     /// Both clocks, read now.
     fn now(&self) -> Now;
+
+    /// The monotonic clock alone, which is cheaper.
+    fn mono(&self) -> MonoNs {
+        self.now().mono
+    }
 }
 
 /// A buffer on its way out: `bytes[start..end]` is what is to be written.

@@ -8,7 +8,7 @@
 //! It deliberately knows nothing of HTTP, deadlines or pools.
 
 use super::{Chunk, Io, ReadDone, Recall, Stream, WriteDone};
-use crate::exchange::time::Now;
+use crate::exchange::time::{MonoNs, Now};
 use crate::shard::clock;
 use monoio::buf::{IoBuf, IoBufMut};
 use monoio::io::{
@@ -40,6 +40,10 @@ impl Io for RingIo {
         Ok((RingStream::new(stream, false), peer))
     }
 
+    fn stop_listening(&self, listener: &TcpListener) {
+        with_socket(listener.as_raw_fd(), |s| drop(s.shutdown(std::net::Shutdown::Both)));
+    }
+
     fn connect(&self, to: SocketAddr) -> io::Result<RingStream> {
         let socket = socket2::Socket::new(
             socket2::Domain::for_address(to),
@@ -65,6 +69,10 @@ impl Io for RingIo {
 
     fn now(&self) -> Now {
         clock::now()
+    }
+
+    fn mono(&self) -> MonoNs {
+        clock::mono()
     }
 }
 
@@ -212,28 +220,26 @@ impl Stream for RingStream {
     }
 
     fn shutdown(&self) {
-        self.with_socket(|s| drop(s.shutdown(std::net::Shutdown::Both)));
+        with_socket(self.mail.fd, |s| drop(s.shutdown(std::net::Shutdown::Both)));
     }
 
     fn shutdown_write(&self) {
-        self.with_socket(|s| drop(s.shutdown(std::net::Shutdown::Write)));
+        with_socket(self.mail.fd, |s| drop(s.shutdown(std::net::Shutdown::Write)));
     }
 
     fn abort(&self) {
-        self.with_socket(|s| drop(s.set_linger(Some(std::time::Duration::ZERO))));
+        with_socket(self.mail.fd, |s| drop(s.set_linger(Some(std::time::Duration::ZERO))));
     }
 }
 
-impl RingStream {
-    /// Runs `act` on a borrowed view of the descriptor. Errors of `act` are of no use to anyone:
-    /// the socket is on its way out.
-    fn with_socket(&self, act: impl FnOnce(&socket2::SockRef<'_>)) {
-        #[expect(unsafe_code, reason = "a descriptor owned by the loops is borrowed for a call")]
-        // SAFETY: `fd` belongs to the TcpStream inside the two loops, which live as long as
-        // `self`; the borrow ends with this call.
-        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(self.mail.fd) };
-        act(&socket2::SockRef::from(&fd));
-    }
+/// Runs `act` on a borrowed view of a descriptor. What `act` fails at is of no use to anyone: the
+/// socket is on its way out.
+fn with_socket(fd: RawFd, act: impl FnOnce(&socket2::SockRef<'_>)) {
+    #[expect(unsafe_code, reason = "a descriptor owned by the caller is borrowed for one call")]
+    // SAFETY: the caller owns the socket behind `fd` (the loops of a stream, or a listener) and
+    // is alive for the length of this call, which is as long as the borrow lasts.
+    let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+    act(&socket2::SockRef::from(&fd));
 }
 
 // === the loops ===
@@ -356,7 +362,7 @@ unsafe impl IoBufMut for Tail {
     }
 
     fn bytes_total(&mut self) -> usize {
-        self.0.capacity() - self.0.len()
+        (self.0.capacity() - self.0.len()).min(super::READ_BYTES_MAX)
     }
 
     unsafe fn set_init(&mut self, pos: usize) {

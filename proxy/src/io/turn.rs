@@ -73,3 +73,56 @@ impl<S: Stream> Future for Turn<'_, S> {
         turn.timer.poll_fired(cx).map(|()| Event::Fired)
     }
 }
+
+/// Waits until a fresh stream is connected, has failed to, or the deadline fires.
+pub struct Connected<'a, S> {
+    stream: &'a mut S,
+    timer: &'a Timer,
+}
+
+impl<'a, S: Stream> Connected<'a, S> {
+    /// Waits on a stream that [`super::Io::connect`] returned.
+    pub fn new(stream: &'a mut S, timer: &'a Timer) -> Connected<'a, S> {
+        Connected { stream, timer }
+    }
+}
+
+impl<S: Stream> Future for Connected<'_, S> {
+    /// `None` when the deadline fired.
+    type Output = Option<std::io::Result<()>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let wait = self.get_mut();
+        if let Poll::Ready(result) = wait.stream.poll_connected(cx) {
+            return Poll::Ready(Some(result));
+        }
+        wait.timer.poll_fired(cx).map(|()| None)
+    }
+}
+
+/// Waits, without lending a buffer, until a client has bytes (or an end) to read, or the deadline
+/// fires.
+pub struct Watching<'a, S> {
+    stream: &'a mut S,
+    timer: &'a Timer,
+}
+
+impl<'a, S: Stream> Watching<'a, S> {
+    /// Waits on a stream whose watch was started.
+    pub fn new(stream: &'a mut S, timer: &'a Timer) -> Watching<'a, S> {
+        Watching { stream, timer }
+    }
+}
+
+impl<S: Stream> Future for Watching<'_, S> {
+    /// `None` when the deadline fired.
+    type Output = Option<std::io::Result<()>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let wait = self.get_mut();
+        if let Poll::Ready(result) = wait.stream.poll_watch(cx) {
+            return Poll::Ready(Some(result));
+        }
+        wait.timer.poll_fired(cx).map(|()| None)
+    }
+}

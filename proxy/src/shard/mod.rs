@@ -1,3 +1,72 @@
-//! One thread, one ring.
+//! One thread, one ring. Shared with the shard from outside: its mailbox (in), its records (out),
+//! counters that others only read, and the bundles' state words.
+//!
+//! A `Shard` is not `Send`: everything a core owns lives and dies on it.
 
+pub mod allowance;
+pub mod buffers;
 pub mod clock;
+pub mod mailbox;
+pub mod snapshot;
+pub mod start;
+
+use crate::exchange::ids::IdMint;
+use crate::exchange::time::{MonoNs, Now, UnixMs};
+use crate::io::Io;
+use crate::io::wheel::Wheel;
+use crate::observe::counters::Counters;
+use crate::upstream::addresses::Addresses;
+use crate::upstream::pool::Pool;
+use allowance::Allowance;
+use buffers::Buffers;
+use crossbeam_queue::ArrayQueue;
+use snapshot::SnapshotCell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use store::record::Record;
+
+/// All that a core owns.
+pub struct Shard<I: Io> {
+    /// The world.
+    pub io: I,
+    /// Deadlines.
+    pub wheel: Rc<Wheel>,
+    /// Configuration.
+    pub snapshot: SnapshotCell,
+    /// Where the providers are.
+    pub addresses: RefCell<Arc<Addresses>>,
+    /// Free buffers.
+    pub buffers: Buffers,
+    /// Body bytes that may be held.
+    pub allowance: Rc<Allowance>,
+    /// Idle upstream connections.
+    pub pool: Pool<I::Stream>,
+    /// What is counted.
+    pub counters: Arc<Counters>,
+    /// Request ids.
+    pub mint: RefCell<IdMint>,
+    /// Where settled records go, if somebody listens.
+    pub records: Option<Arc<ArrayQueue<Record>>>,
+    /// Both clocks at the last tick.
+    pub ticked: Cell<Now>,
+    /// Accept no more; finish what is under way.
+    pub draining: Cell<bool>,
+    /// Connections with an exchange under way.
+    pub busy: Cell<usize>,
+}
+
+impl<I: Io> Shard<I> {
+    /// The monotonic clock, read now.
+    pub fn mono(&self) -> MonoNs {
+        self.io.mono()
+    }
+
+    /// Both clocks for one reading of the monotonic one: the wall clock goes on from the last
+    /// tick, at most a tick behind a step of it.
+    pub fn now(&self) -> Now {
+        let mono = self.io.mono();
+        let ticked = self.ticked.get();
+        Now { mono, wall: UnixMs(ticked.wall.0 + mono.since(ticked.mono) / 1_000_000) }
+    }
+}

@@ -1,0 +1,142 @@
+//! One shard's counters. Written by the shard alone with plain loads and stores, summed by whoever
+//! scrapes: no shared cache line, no locked instruction.
+
+use crate::exchange::call::Route;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number only its shard writes.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds to it.
+    pub fn add(&self, n: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
+    /// One more.
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// One less; for gauges.
+    pub fn decrement(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
+    }
+
+    /// Sets it; for gauges.
+    pub fn set(&self, n: u64) {
+        self.0.store(n, Ordering::Relaxed);
+    }
+
+    /// Reads it.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Every code a refusal can have, in the order of its counter.
+pub const REFUSAL_CODES: [&str; 25] = [
+    "invalid_request",
+    "model_missing",
+    "model_unavailable",
+    "invalid_api_key",
+    "key_revoked",
+    "not_found",
+    "model_not_found",
+    "method_not_allowed",
+    "request_timeout",
+    "length_required",
+    "request_too_large",
+    "unsupported_media_type",
+    "expectation_failed",
+    "upgrade_required",
+    "header_too_large",
+    "not_implemented",
+    "node_busy",
+    "shutting_down",
+    "upstream_unreachable",
+    "upstream_timeout",
+    "upstream_cut",
+    "upstream_invalid",
+    "empty_completion",
+    "upstream_auth",
+    "internal",
+];
+
+/// Routes, in the order of their counters.
+pub const ROUTES: [&str; 6] =
+    ["chat_completions", "models", "health", "unserved", "responses", "unknown"];
+
+/// What one shard counts.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// 0 starting, 1 io_uring+coop, 2 io_uring, 3 epoll.
+    pub driver: Counter,
+    /// The configuration version in force.
+    pub snapshot_version: Counter,
+    /// Client connections open now.
+    pub connections_open: Counter,
+    /// Client connections taken.
+    pub connections: Counter,
+    /// `accept` failures, by descriptor limits mostly.
+    pub accept_errors: Counter,
+    /// Answers by route and class of status (1xx to 5xx; 0 is "no answer").
+    pub requests: [[Counter; 6]; ROUTES.len()],
+    /// Refusals by code.
+    pub refusals: [Counter; REFUSAL_CODES.len()],
+    /// Attempts begun.
+    pub attempts: Counter,
+    /// Replays on a fresh connection.
+    pub replays: Counter,
+    /// Upstream connections made.
+    pub upstream_connections: Counter,
+    /// Upstream connections used again.
+    pub upstream_reused: Counter,
+    /// Idle upstream connections now.
+    pub upstream_idle: Counter,
+    /// Answers without usage.
+    pub usage_missing: Counter,
+    /// Connection tasks that panicked.
+    pub panics: Counter,
+    /// Body bytes held now beyond the first buffers.
+    pub held_bytes: Counter,
+    /// Records settled.
+    pub records: Counter,
+    /// Records nobody could be told of, for lack of room.
+    pub records_lost: Counter,
+}
+
+impl Counters {
+    /// Counts an answer.
+    pub fn answered(&self, route: Option<Route>, status: u16) {
+        let name = route.map_or("unknown", Route::name);
+        let route = ROUTES.iter().position(|known| *known == name).unwrap_or(ROUTES.len() - 1);
+        let class = usize::from(status / 100).min(5);
+        self.requests[route][class].increment();
+    }
+
+    /// Counts a refusal.
+    pub fn refused(&self, code: &str) {
+        if let Some(at) = REFUSAL_CODES.iter().position(|known| *known == code) {
+            self.refusals[at].increment();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_counts_and_a_gauge_goes_both_ways() {
+        let counters = Counters::default();
+        counters.answered(Some(Route::ChatCompletions), 200);
+        counters.answered(None, 400);
+        assert_eq!(counters.requests[0][2].get(), 1);
+        assert_eq!(counters.requests[5][4].get(), 1);
+        counters.connections_open.increment();
+        counters.connections_open.decrement();
+        assert_eq!(counters.connections_open.get(), 0);
+    }
+}

@@ -1,0 +1,3 @@
+//! What can be seen from outside: counters that a shard writes and others only read.
+
+pub mod counters;

@@ -1,0 +1,221 @@
+//! One connection: one request at a time, its idle and header deadlines, and the net under it: a
+//! panic closes this connection, settles what it had open, and is counted.
+//!
+//! An idle connection holds no buffer: a read stays posted for [`LENT`] after the last answer, is
+//! then asked back, and the kernel only says when there is something to read.
+
+use super::client::{Client, Presence};
+use super::open::Held;
+use super::parse::{self, Kept, Request};
+use super::refuse::{self, Origin};
+use super::{After, local, routes, settle};
+use crate::exchange::call::{Dialect, Route};
+use crate::exchange::ids::RequestId;
+use crate::exchange::outcome::{Ending, Outcome};
+use crate::exchange::refusal::Refusal;
+use crate::io::turn::{Event, Turn, Watching};
+use crate::io::{Io, Recall, Stream};
+use crate::shard::Shard;
+use codec::http1::{Fields, HEAD_BYTES_MAX, HeadScan, Method, RequestHead};
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How long a read stays posted on an idle connection: longer than an agent's pause between two
+/// calls of one turn, so that busy clients never pay for the hand-over.
+const LENT: Duration = Duration::from_secs(5);
+
+/// Serves a connection to its end.
+pub async fn connection<I: Io>(shard: Rc<Shard<I>>, stream: I::Stream) {
+    let mut held = Held::default();
+    shard.counters.connections.increment();
+    shard.counters.connections_open.increment();
+    shard.busy.set(shard.busy.get() + 1);
+    let panicked = {
+        let mut serving = pin!(serve(&shard, stream, &mut held));
+        poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx))) {
+            Ok(poll) => poll.map(|()| false),
+            Err(_) => std::task::Poll::Ready(true),
+        })
+        .await
+    };
+    if panicked {
+        shard.counters.panics.increment();
+        // Whether the task was idle is not known any more: a drain waits for its deadline at most.
+    }
+    if held.open {
+        settle::close(&shard, &mut held, &Outcome { ending: Ending::Internal, status: 0 });
+    }
+    shard.busy.set(shard.busy.get() - 1);
+    shard.counters.connections_open.decrement();
+}
+
+async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
+    let mut client = Client::new(stream, shard.wheel.timer());
+    loop {
+        let after = match next(shard, &mut client).await {
+            Next::Request(request, origin) => match request.route {
+                Route::ChatCompletions => {
+                    super::run(shard, &mut client, held, &request, origin).await
+                }
+                _ => local::answer(shard, &mut client, &request, origin).await,
+            },
+            Next::Refused(refusal, origin) => {
+                refuse::answer(shard, &mut client, refusal, origin).await
+            }
+            Next::Closed => break,
+        };
+        if after == After::Close {
+            client.linger(&shard.buffers).await;
+            break;
+        }
+        if shard.draining.get() {
+            break;
+        }
+    }
+    client.stream.shutdown();
+    shard.buffers.give(client.inbox);
+}
+
+/// What a connection brings next.
+enum Next {
+    Request(Request, Origin),
+    Refused(Refusal, Origin),
+    Closed,
+}
+
+/// Waits for the next request's head.
+async fn next<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>) -> Next {
+    let deadlines = shard.snapshot.pin().deadlines;
+    let mut scan = HeadScan::new();
+    let mut begun = false;
+    loop {
+        if !client.inbox.is_empty() {
+            if let Some(next) = head(shard, client, &mut scan) {
+                client.timer.disarm();
+                return next;
+            }
+            if !begun {
+                // One limit from the first byte to the last: a slow sender does not renew it.
+                begun = true;
+                client.timer.arm(deadlines.header);
+            }
+        }
+        if client.presence != Presence::Here {
+            return Next::Closed;
+        }
+        lend(shard, client);
+        if !begun {
+            client.timer.arm(LENT.min(deadlines.client_idle));
+        }
+        match Turn::client(&mut client.stream, &client.timer).await {
+            Event::ClientRead(done) => client.absorb(done),
+            Event::Fired if begun => {
+                client.timer.disarm();
+                let origin = origin(shard, Dialect::Chat);
+                return Next::Refused(Refusal::RequestTimeout, origin);
+            }
+            Event::Fired => {
+                if !sleep(shard, client, deadlines.client_idle).await {
+                    return Next::Closed;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Keeps a read posted, with room.
+fn lend<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>) {
+    if client.stream.reading() {
+        return;
+    }
+    let mut buffer = std::mem::take(&mut client.inbox);
+    if buffer.capacity() == 0 {
+        buffer = shard.buffers.take();
+    }
+    if buffer.len() == buffer.capacity() {
+        // The parser refuses a head at its bound, so this ends there.
+        buffer.reserve_exact(buffer.capacity().min(HEAD_BYTES_MAX));
+    }
+    client.stream.start_read(buffer, Recall::Able);
+}
+
+/// An idle connection: gives the buffer back and waits for bytes. False when it is to be closed.
+async fn sleep<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    client_idle: Duration,
+) -> bool {
+    client.timer.disarm();
+    client.stream.recall_read();
+    while client.stream.reading() {
+        if let Event::ClientRead(done) = Turn::client(&mut client.stream, &client.timer).await {
+            client.absorb(done);
+        }
+    }
+    if !client.inbox.is_empty() || client.presence != Presence::Here {
+        return true;
+    }
+    let Some(rest) = client_idle.checked_sub(LENT).filter(|rest| !rest.is_zero()) else {
+        return false;
+    };
+    shard.buffers.give(std::mem::take(&mut client.inbox));
+    client.stream.start_watch();
+    client.timer.arm(rest);
+    let woken = Watching::new(&mut client.stream, &client.timer).await;
+    client.timer.disarm();
+    matches!(woken, Some(Ok(())))
+}
+
+/// Reads what has arrived of a head. The field table lives on this stack only.
+fn head<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    scan: &mut HeadScan,
+) -> Option<Next> {
+    let mut fields = Fields::new();
+    let head = match parse::head(scan, &client.inbox, &mut fields) {
+        Ok(head) => head?,
+        Err(refusal) => {
+            client.caller_id.clear();
+            let origin = origin(shard, routes::guess_dialect(&client.inbox));
+            return Some(Next::Refused(refusal, origin));
+        }
+    };
+    let max = shard.snapshot.pin().bounds.request_bytes;
+    let kept = Kept { forward: &mut client.forward, caller_id: &mut client.caller_id };
+    match parse::request(&client.inbox, &head, &fields, max, kept) {
+        Ok(request) => {
+            let origin = Origin {
+                id: mint(shard),
+                route: Some(request.route),
+                dialect: request.route.dialect(),
+                is_head: request.is_head,
+                close: !request.keep_alive,
+                is_10: request.minor == 0,
+            };
+            Some(Next::Request(request, origin))
+        }
+        Err(refusal) => {
+            let origin = refused_origin(shard, &client.inbox, &head);
+            Some(Next::Refused(refusal, origin))
+        }
+    }
+}
+
+/// A request that its head alone rules out. If nothing follows the head, the connection lives on.
+fn refused_origin<I: Io>(shard: &Shard<I>, bytes: &[u8], head: &RequestHead) -> Origin {
+    let dialect = routes::guess_dialect(bytes);
+    Origin { is_head: head.method == Method::Head, is_10: head.minor == 0, ..origin(shard, dialect) }
+}
+
+fn origin<I: Io>(shard: &Shard<I>, dialect: Dialect) -> Origin {
+    Origin { id: mint(shard), route: None, dialect, is_head: false, close: true, is_10: false }
+}
+
+fn mint<I: Io>(shard: &Shard<I>) -> RequestId {
+    shard.mint.borrow_mut().mint(shard.now().wall.0)
+}

@@ -1,0 +1,178 @@
+//! A message whose body is still arriving, in one buffer: head, decoded body, bytes not looked at.
+//!
+//! Both directions use it. It moves no bytes but those of chunk framing, which it takes out in
+//! place, so that the decoded body is always one slice.
+
+use codec::http1::{Chunked, Framing, TrailerRule};
+
+/// A body on its way.
+pub struct Arriving {
+    /// Head, then body decoded so far, then bytes not looked at.
+    pub buffer: Vec<u8>,
+    /// Where the body begins.
+    pub start: usize,
+    /// One past the decoded body.
+    pub end: usize,
+    /// The body is complete.
+    pub done: bool,
+    progress: Progress,
+}
+
+enum Progress {
+    Length(u64),
+    Chunked(Chunked),
+    UntilClose,
+}
+
+/// A read with less room than this is not worth a turn, unless it ends the body.
+const READ_BYTES_MIN: u64 = 2 * 1024;
+
+impl Arriving {
+    /// A message whose head of `start` bytes, and maybe more, is in `buffer`.
+    pub fn new(buffer: Vec<u8>, start: usize, framing: Framing, rule: TrailerRule) -> Arriving {
+        let progress = match framing {
+            Framing::None => Progress::Length(0),
+            Framing::Length(n) => Progress::Length(n),
+            Framing::Chunked => Progress::Chunked(Chunked::new(rule)),
+            Framing::UntilClose => Progress::UntilClose,
+        };
+        Arriving { buffer, start, end: start, done: false, progress }
+    }
+
+    /// The body so far.
+    pub fn body(&self) -> &[u8] {
+        self.buffer.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Body bytes decoded so far.
+    pub fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether no byte of the body has come, and one must.
+    pub fn is_unbegun(&self) -> bool {
+        !self.done && self.buffer.len() == self.start
+    }
+
+    /// Bytes behind the complete body.
+    pub fn surplus(&self) -> &[u8] {
+        if self.done { self.buffer.get(self.end..).unwrap_or_default() } else { &[] }
+    }
+
+    /// The announced length that is still to come, if one was announced.
+    pub fn announced(&self) -> Option<u64> {
+        match self.progress {
+            Progress::Length(n) => Some(n.saturating_sub(self.len() as u64)),
+            Progress::Chunked(_) | Progress::UntilClose => None,
+        }
+    }
+
+    /// Judges what the buffer holds now. The error is a fixed sentence.
+    pub fn decode(&mut self) -> Result<(), &'static str> {
+        match &mut self.progress {
+            Progress::Length(n) => {
+                let want = self.start.saturating_add(usize::try_from(*n).unwrap_or(usize::MAX));
+                self.end = self.buffer.len().min(want);
+                self.done = self.end == want;
+            }
+            Progress::Chunked(chunked) => {
+                let step = chunked.compact(&mut self.buffer, self.end).map_err(|e| e.text())?;
+                self.end = step.decoded_end;
+                self.done = step.finished;
+            }
+            Progress::UntilClose => self.end = self.buffer.len(),
+        }
+        Ok(())
+    }
+
+    /// The connection has ended. False if that cut the body.
+    pub fn end_of_connection(&mut self) -> bool {
+        if matches!(self.progress, Progress::UntilClose) {
+            self.done = true;
+        }
+        self.done
+    }
+
+    /// The capacity that the next read wants the buffer to have, if it has less.
+    pub fn wanted_capacity(&self) -> Option<usize> {
+        let spare = (self.buffer.capacity() - self.buffer.len()) as u64;
+        let missing = self.announced().unwrap_or(READ_BYTES_MIN).min(READ_BYTES_MIN);
+        if spare > 0 && spare >= missing {
+            return None;
+        }
+        Some(self.buffer.capacity().saturating_mul(2))
+    }
+
+    /// Grows the buffer to `capacity`.
+    pub fn grow_to(&mut self, capacity: usize) {
+        self.buffer.reserve_exact(capacity.saturating_sub(self.buffer.len()));
+    }
+
+    /// Forgets all but the last `keep` bytes of the body, which move to its start; they are taken
+    /// to be delivered.
+    pub fn drop_front(&mut self, keep: usize) {
+        let gone = self.len().saturating_sub(keep);
+        self.buffer.copy_within(self.start + gone.., self.start);
+        self.buffer.truncate(self.buffer.len() - gone);
+        self.end -= gone;
+        if let Progress::Length(n) = &mut self.progress {
+            *n -= gone as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arriving(text: &str, start: usize, framing: Framing) -> Arriving {
+        Arriving::new(text.as_bytes().to_vec(), start, framing, TrailerRule::DropAll)
+    }
+
+    #[test]
+    fn a_length_is_counted_and_what_follows_is_surplus() {
+        let mut body = arriving("HEADab", 4, Framing::Length(3));
+        body.decode().unwrap();
+        assert!(!body.done);
+        body.buffer.extend_from_slice(b"cNEXT");
+        body.decode().unwrap();
+        assert!(body.done);
+        assert_eq!((body.body(), body.surplus()), (b"abc".as_slice(), b"NEXT".as_slice()));
+    }
+
+    #[test]
+    fn dropping_the_front_keeps_the_count_right() {
+        for framing in [Framing::Length(10), Framing::UntilClose] {
+            let mut body = arriving("HEAD0123456", 4, framing);
+            body.decode().unwrap();
+            body.drop_front(2);
+            assert_eq!(body.body(), b"56");
+            body.buffer.extend_from_slice(b"789");
+            body.decode().unwrap();
+            assert_eq!(body.body(), b"56789");
+            assert_eq!(body.end_of_connection(), true);
+        }
+    }
+
+    #[test]
+    fn chunks_are_taken_out_in_place_and_survive_a_drop() {
+        let mut body = arriving("HEAD3\r\nabc\r\n2\r", 4, Framing::Chunked);
+        body.decode().unwrap();
+        assert_eq!(body.body(), b"abc");
+        body.drop_front(1);
+        body.buffer.extend_from_slice(b"\nde\r\n0\r\n\r\nNEXT");
+        body.decode().unwrap();
+        assert!(body.done);
+        assert_eq!((body.body(), body.surplus()), (b"cde".as_slice(), b"NEXT".as_slice()));
+    }
+
+    #[test]
+    fn an_end_inside_a_counted_body_is_a_cut() {
+        let mut body = arriving("HEADab", 4, Framing::Length(3));
+        body.decode().unwrap();
+        assert!(!body.end_of_connection());
+        let mut body = arriving("HEAD3\r\nabc", 4, Framing::Chunked);
+        body.decode().unwrap();
+        assert!(!body.end_of_connection());
+    }
+}

@@ -1,0 +1,220 @@
+//! The body as it arrives: one growing buffer, scanned by the piece.
+//!
+//! The buffer grows with what was received, never with what was announced, and leases its room
+//! from the shard's allowance. A read brings at most 64 KiB, so a turn scans no more than that.
+//! Bytes behind the body belong to the next request and go back to the client's inbox.
+
+use super::Unserved;
+use super::arriving::Arriving;
+use super::client::{Client, Presence};
+use super::parse::Request;
+use crate::exchange::refusal::Refusal;
+use crate::io::turn::{Event, Turn};
+use crate::io::{Chunk, Io, Recall, Stream};
+use crate::shard::Shard;
+use crate::shard::allowance::Lease;
+use crate::shard::buffers::BUFFER_BYTES;
+use codec::http1::TrailerRule;
+use codec::json::{JsonError, JsonErrorKind, RequestScan, RequestSpans};
+
+/// A request that is wholly here.
+pub struct Received {
+    /// Head and body.
+    pub bytes: Vec<u8>,
+    /// Where the body begins.
+    pub start: usize,
+    /// One past its end.
+    pub end: usize,
+    /// Its room in the allowance; given back when this is dropped.
+    lease: Lease,
+}
+
+impl Received {
+    /// The body.
+    pub fn body(&self) -> &[u8] {
+        self.bytes.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Lets the request go: its buffer to the shard, its room to the allowance.
+    pub fn let_go<I: Io>(&mut self, shard: &Shard<I>) {
+        shard.buffers.give(std::mem::take(&mut self.bytes));
+        self.lease = shard.allowance.lease();
+    }
+}
+
+/// What became of the body of a refused request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// It was read to its end: the connection can serve the next request.
+    Read,
+    /// Part of it may still come: the connection is of no further use.
+    Unread,
+}
+
+/// Largest body that is read for nothing: a `GET` may carry one.
+const DISCARD_BYTES: u64 = 64 * 1024;
+
+/// A request's body on its way, and its room.
+struct Body {
+    arriving: Arriving,
+    max: u64,
+    lease: Lease,
+}
+
+/// Reads a call's body to its end.
+pub async fn read<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    request: &Request,
+) -> Result<(Received, RequestSpans), Unserved> {
+    let (max, stall) = {
+        let snapshot = shard.snapshot.pin();
+        (snapshot.bounds.request_bytes, snapshot.deadlines.body)
+    };
+    let mut scan = RequestScan::new();
+    let mut body = Body::new(shard, client, request, max);
+    let mut step = body.decode();
+    if step == Ok(()) && request.expects_continue && body.arriving.is_unbegun() {
+        send_continue(shard, client, stall).await?;
+    }
+    loop {
+        step.map_err(|refusal| body.refuse(refusal, client))?;
+        if body.arriving.done {
+            break;
+        }
+        // What is wrong is known as soon as it has arrived: the rest need not come.
+        let scanned = scan.advance(body.arriving.body());
+        scanned.map_err(|e| body.refuse(of_json(e), client))?;
+        body.make_room().map_err(|refusal| body.refuse(refusal, client))?;
+        read_more(client, &mut body.arriving, stall).await?;
+        step = body.decode();
+    }
+    let spans = scan.finish(body.arriving.body());
+    let spans = spans.map_err(|e| body.refuse(of_json(e), client))?;
+    body.hand_surplus_back(client);
+    let Body { arriving: Arriving { buffer, start, end, .. }, lease, .. } = body;
+    Ok((Received { bytes: buffer, start, end, lease }, spans))
+}
+
+/// Reads a body away that the route has no use for.
+pub async fn discard<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    request: &Request,
+) -> Result<(), Unserved> {
+    let stall = shard.snapshot.pin().deadlines.body;
+    let mut body = Body::new(shard, client, request, DISCARD_BYTES);
+    loop {
+        body.decode().map_err(|refusal| body.refuse(refusal, client))?;
+        if body.arriving.done {
+            break;
+        }
+        body.make_room().map_err(|refusal| body.refuse(refusal, client))?;
+        read_more(client, &mut body.arriving, stall).await?;
+    }
+    body.hand_surplus_back(client);
+    shard.buffers.give(body.arriving.buffer);
+    Ok(())
+}
+
+/// What a JSON fault is to the caller.
+fn of_json(error: JsonError) -> Refusal {
+    match error.kind {
+        JsonErrorKind::ModelMissing => Refusal::ModelMissing,
+        _ => Refusal::InvalidRequest { param: error.param(), why: error.message() },
+    }
+}
+
+async fn send_continue<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    stall: std::time::Duration,
+) -> Result<(), Unserved> {
+    let mut line = shard.buffers.take();
+    line.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+    let (chunk, sent) = client.send(Chunk::whole(line), stall).await;
+    shard.buffers.give(chunk.bytes);
+    sent.map_err(|_| Unserved::ClientGone)
+}
+
+/// One more read into the body's buffer.
+async fn read_more<S: Stream>(
+    client: &mut Client<S>,
+    body: &mut Arriving,
+    stall: std::time::Duration,
+) -> Result<(), Unserved> {
+    client.stream.start_read(std::mem::take(&mut body.buffer), Recall::Never);
+    client.timer.arm(stall);
+    loop {
+        match Turn::client(&mut client.stream, &client.timer).await {
+            Event::ClientRead(done) => {
+                client.timer.disarm();
+                body.buffer = done.buffer;
+                return match done.result {
+                    Ok(0) => {
+                        client.presence = Presence::HalfClosed;
+                        let why = "The connection ended inside the body.";
+                        let refusal = Refusal::InvalidRequest { param: None, why };
+                        Err(Unserved::Refused(refusal, Rest::Unread))
+                    }
+                    Ok(_) => Ok(()),
+                    Err(_) => Err(Unserved::ClientGone),
+                };
+            }
+            // The read keeps its buffer; the answer goes out beside it and the close ends it.
+            Event::Fired => {
+                client.timer.disarm();
+                return Err(Unserved::Refused(Refusal::RequestTimeout, Rest::Unread));
+            }
+            _ => {}
+        }
+    }
+}
+
+// === impl Body ===
+
+impl Body {
+    fn new<I: Io>(
+        shard: &Shard<I>,
+        client: &mut Client<I::Stream>,
+        request: &Request,
+        max: u64,
+    ) -> Body {
+        let buffer = std::mem::take(&mut client.inbox);
+        let rule = TrailerRule::RefuseReserved;
+        let arriving = Arriving::new(buffer, request.head_len, request.framing, rule);
+        Body { arriving, max, lease: shard.allowance.lease() }
+    }
+
+    /// Judges what has arrived, against the route's bound.
+    fn decode(&mut self) -> Result<(), Refusal> {
+        let decoded = self.arriving.decode();
+        decoded.map_err(|why| Refusal::InvalidRequest { param: None, why })?;
+        if self.arriving.len() as u64 > self.max { Err(Refusal::TooLarge) } else { Ok(()) }
+    }
+
+    /// Room for the next read, leased before it is allocated.
+    fn make_room(&mut self) -> Result<(), Refusal> {
+        if let Some(capacity) = self.arriving.wanted_capacity() {
+            let capacity = capacity.max(BUFFER_BYTES);
+            self.lease.grow_to(capacity as u64).map_err(|_| Refusal::NodeBusy)?;
+            self.arriving.grow_to(capacity);
+        }
+        Ok(())
+    }
+
+    /// A refusal of this request. If the body is wholly here, the connection lives on.
+    fn refuse<S: Stream>(&mut self, refusal: Refusal, client: &mut Client<S>) -> Unserved {
+        if !self.arriving.done {
+            return Unserved::Refused(refusal, Rest::Unread);
+        }
+        self.hand_surplus_back(client);
+        Unserved::Refused(refusal, Rest::Read)
+    }
+
+    /// Bytes behind the body are the beginning of the next request.
+    fn hand_surplus_back<S: Stream>(&mut self, client: &mut Client<S>) {
+        client.inbox.extend_from_slice(self.arriving.surplus());
+        self.arriving.buffer.truncate(self.arriving.end);
+    }
+}

@@ -1,0 +1,158 @@
+//! A client's connection, as the stages see it: what it has sent and not yet been asked for, and
+//! whether it is still there.
+//!
+//! While an exchange runs one read stays posted. It is the watch that sees a client leave, and at
+//! the same time the read that the next request begins with; pipelined bytes beyond one buffer
+//! are simply not read until their turn comes.
+
+use crate::io::turn::{Event, Turn};
+use crate::io::wheel::Timer;
+use crate::io::{Chunk, ReadDone, Recall, Stream};
+use crate::shard::buffers::{BUFFER_BYTES, Buffers};
+use std::time::Duration;
+
+/// What is known of the client's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It may send more.
+    Here,
+    /// It has ended its side; it still gets its answer.
+    HalfClosed,
+    /// The connection was reset.
+    Gone,
+}
+
+/// Why bytes could not be delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The client is not there any more.
+    Gone,
+    /// It takes no bytes.
+    Stalled,
+}
+
+/// One client's connection.
+pub struct Client<S> {
+    /// The connection.
+    pub stream: S,
+    /// The one deadline of this connection's task; every wait arms it anew.
+    pub timer: Timer,
+    /// Received and not consumed; without content while a read has it.
+    pub inbox: Vec<u8>,
+    /// Whether it is still there.
+    pub presence: Presence,
+    /// Scratch of the parse stage: query and field lines that go on.
+    pub forward: Vec<u8>,
+    /// Scratch of the parse stage: the request id the caller sent, to be echoed; empty if none.
+    pub caller_id: Vec<u8>,
+    /// Scratch of the resolve stage: the sent model's name as a JSON string.
+    pub model: Vec<u8>,
+}
+
+impl<S: Stream> Client<S> {
+    /// A connection from which nothing has come.
+    pub fn new(stream: S, timer: Timer) -> Client<S> {
+        Client {
+            stream,
+            timer,
+            inbox: Vec::new(),
+            presence: Presence::Here,
+            forward: Vec::new(),
+            caller_id: Vec::new(),
+            model: Vec::new(),
+        }
+    }
+
+    /// The caller's own request id.
+    pub fn caller_id(&self) -> Option<&[u8]> {
+        (!self.caller_id.is_empty()).then_some(&self.caller_id)
+    }
+
+    /// Posts the read that watches the client during an exchange, unless bytes of a next request
+    /// are here already: those are not read past.
+    pub fn watch(&mut self, buffers: &Buffers) {
+        if self.stream.reading() || self.presence != Presence::Here || !self.inbox.is_empty() {
+            return;
+        }
+        let mut buffer = std::mem::take(&mut self.inbox);
+        if buffer.capacity() < BUFFER_BYTES {
+            buffer = buffers.take();
+        }
+        self.stream.start_read(buffer, Recall::Able);
+    }
+
+    /// Takes in a read that ended while an exchange runs.
+    pub fn absorb(&mut self, done: ReadDone) {
+        self.inbox = done.buffer;
+        match done.result {
+            Ok(0) => self.presence = Presence::HalfClosed,
+            Ok(_) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => self.presence = Presence::Gone,
+        }
+    }
+
+    /// Writes a chunk to its last byte and gives it back.
+    pub async fn send(&mut self, chunk: Chunk, stall: Duration) -> (Chunk, Result<(), Lost>) {
+        let mut stalled = false;
+        self.stream.start_write(chunk);
+        self.timer.arm(stall);
+        loop {
+            match Turn::client(&mut self.stream, &self.timer).await {
+                Event::ClientWritten(done) => {
+                    self.timer.disarm();
+                    let result = match done.result {
+                        Ok(()) => Ok(()),
+                        Err(_) if stalled => Err(Lost::Stalled),
+                        Err(_) => Err(Lost::Gone),
+                    };
+                    if result.is_err() {
+                        self.presence = Presence::Gone;
+                    }
+                    return (done.chunk, result);
+                }
+                Event::ClientRead(done) => self.absorb(done),
+                Event::Fired => {
+                    stalled = true;
+                    self.timer.disarm();
+                    self.stream.shutdown();
+                }
+                Event::UpstreamRead(_) | Event::UpstreamWritten(_) => {}
+            }
+        }
+    }
+
+    /// Closes after an answer that left part of the request unread: the client gets time to read
+    /// the answer, since bytes nobody has read would turn the close into a reset.
+    pub async fn linger(&mut self, buffers: &Buffers) {
+        self.stream.shutdown_write();
+        self.timer.arm(LINGER);
+        let mut left = LINGER_BYTES;
+        while self.presence == Presence::Here && left > 0 {
+            if !self.stream.reading() {
+                let mut buffer = std::mem::take(&mut self.inbox);
+                buffer.clear();
+                if buffer.capacity() < BUFFER_BYTES {
+                    buffer = buffers.take();
+                }
+                self.stream.start_read(buffer, Recall::Never);
+            }
+            match Turn::client(&mut self.stream, &self.timer).await {
+                Event::ClientRead(done) => {
+                    left = left.saturating_sub(*done.result.as_ref().unwrap_or(&left));
+                    self.absorb(done);
+                }
+                Event::Fired => break,
+                _ => {}
+            }
+        }
+        self.timer.disarm();
+        self.stream.shutdown();
+    }
+}
+
+/// How long a refused client may take to read its answer.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// How much of what a refused client still sends is read away.
+const LINGER_BYTES: usize = 1024 * 1024;

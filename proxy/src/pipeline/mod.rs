@@ -1,0 +1,114 @@
+//! One request, top to bottom. The order of these lines is the order of a request; no stage calls
+//! the next one.
+//!
+//! In this landing the stages serve one native whole `POST /v1/chat/completions`. The layers of
+//! `admit` and `reserve`, and the external guardrail, come with the money core and later.
+
+pub mod accept; //      connection → one request at a time
+pub mod parse; //       the head alone → route, framing, credential
+mod authenticate; //    credential → who, before a body byte
+mod body; //            bytes as they arrive → spans
+mod admit; //           what needs no plan
+mod resolve; //         model → candidate
+mod reserve; //         what needs the plan
+mod open; //            the record: from here on exactly one outcome
+mod dispatch; //        attempts → an answer's head
+mod relay; //           answer → client
+mod settle; //          outcome → record
+mod refuse; //          any refusal → client
+
+mod arriving;
+mod client;
+mod headers;
+mod local;
+mod routes;
+
+use crate::config::snapshot::Snapshot;
+use crate::exchange::outcome::{Ending, Outcome};
+use crate::exchange::refusal::Refusal;
+use crate::io::Io;
+use crate::shard::Shard;
+use body::Rest;
+use client::Client;
+use open::Held;
+use parse::Request;
+use refuse::Origin;
+use relay::Delivered;
+
+/// What becomes of the client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// It can carry the next request.
+    Keep,
+    /// It ends; unread bytes are read away first.
+    Close,
+}
+
+/// Why a call was not served.
+enum Unserved {
+    /// The client is told.
+    Refused(Refusal, Rest),
+    /// There is nobody to tell.
+    ClientGone,
+}
+
+/// A refusal before the body was asked for.
+impl From<Refusal> for Unserved {
+    fn from(refusal: Refusal) -> Unserved {
+        Unserved::Refused(refusal, Rest::Unread)
+    }
+}
+
+/// A refusal of a request that is wholly here.
+fn after_body(refusal: Refusal) -> Unserved {
+    Unserved::Refused(refusal, Rest::Read)
+}
+
+/// Serves one governed call whose head is at the front of the client's inbox.
+pub async fn run<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    held: &mut Held,
+    request: &Request,
+    origin: Origin,
+) -> After {
+    let snapshot = shard.snapshot.pin();
+    let served = serve(shard, &snapshot, client, held, request, origin).await;
+    let (outcome, after) = match served {
+        Ok(Delivered { outcome, keep }) => {
+            shard.counters.answered(Some(request.route), outcome.status);
+            (outcome, if keep { After::Keep } else { After::Close })
+        }
+        Err(Unserved::Refused(refusal, rest)) => {
+            let after = refuse::answer(shard, client, refusal, origin.with(rest)).await;
+            (settle::refused(refusal), after)
+        }
+        Err(Unserved::ClientGone) => {
+            (Outcome { ending: Ending::ClientLeft, status: 0 }, After::Close)
+        }
+    };
+    if held.open {
+        settle::close(shard, held, &outcome);
+    }
+    after
+}
+
+async fn serve<I: Io>(
+    shard: &Shard<I>,
+    snapshot: &Snapshot,
+    client: &mut Client<I::Stream>,
+    held: &mut Held,
+    request: &Request,
+    origin: Origin,
+) -> Result<Delivered, Unserved> {
+    let principal = authenticate::identify(snapshot, request)?;
+    let (received, spans) = body::read(shard, client, request).await?;
+    admit::gate(shard, &spans).map_err(after_body)?;
+    let mut asked = resolve::Asked::default();
+    let plan = resolve::plan(snapshot, &received, &spans, &mut asked).map_err(after_body)?;
+    let plan = reserve::funds(plan, &received, &mut client.model).map_err(after_body)?;
+    let mut call = open::slot(shard, snapshot, held, principal, received, plan, origin);
+    client.watch(&shard.buffers);
+    let answer = dispatch::walk(shard, client, request, &mut call, held).await?;
+    relay::pump(shard, client, request, &mut call, held, answer).await
+}

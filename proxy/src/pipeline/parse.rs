@@ -1,0 +1,233 @@
+//! The head alone → route, framing, credential, and the fields that will go on.
+//!
+//! Runs without waiting: the field table lives on the stack and is gone when this returns. What a
+//! later stage needs of the client's fields is written once, in wire form, into `forward`.
+//!
+//! It deliberately looks at no byte of the body and decides nothing about the caller.
+
+use super::headers::{self, Fate};
+use super::routes;
+use crate::exchange::call::Route;
+use crate::exchange::refusal::Refusal;
+use codec::http1::{self, Expect, Fields, Framing, Method, RequestHead, connection_lists};
+use ring::digest::{SHA256, digest};
+
+/// What the head says, checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// What is asked for.
+    pub route: Route,
+    /// Bytes of the head in its buffer.
+    pub head_len: usize,
+    /// How the body is delimited.
+    pub framing: Framing,
+    /// Whether the head was answered for `HEAD`.
+    pub is_head: bool,
+    /// 0 or 1, of HTTP/1.x.
+    pub minor: u8,
+    /// Whether the client wants the connection to live on.
+    pub keep_alive: bool,
+    /// Whether the client waits for `100 Continue`.
+    pub expects_continue: bool,
+    /// SHA-256 of the credential.
+    pub key: Option<[u8; 32]>,
+    /// Bytes of `forward` that are the query, with its `?`; the field lines follow.
+    pub query_len: usize,
+    /// Where in `forward` the lines begin that go on only with an unchanged body.
+    pub digests_at: usize,
+    /// `anthropic-version` was sent: the model list has another shape for such clients.
+    pub anthropic: bool,
+}
+
+/// What a later stage needs of the client's own fields, in wire form.
+pub struct Kept<'a> {
+    /// Query and field lines that go on.
+    pub forward: &'a mut Vec<u8>,
+    /// The caller's own request id.
+    pub caller_id: &'a mut Vec<u8>,
+}
+
+/// Query parameters that are credentials: consumed, never sent on.
+const SECRET_PARAMETERS: [&[u8]; 4] = [b"key", b"api_key", b"api-key", b"access_token"];
+
+/// Reads a complete head.
+pub fn request(
+    bytes: &[u8],
+    head: &RequestHead,
+    fields: &Fields,
+    request_bytes_max: u64,
+    kept: Kept<'_>,
+) -> Result<Request, Refusal> {
+    let Kept { forward, caller_id } = kept;
+    let target = head.target.path().unwrap_or_default().of(bytes);
+    let split = target.iter().position(|b| *b == b'?').unwrap_or(target.len());
+    let (path, query) = target.split_at(split);
+    let route = routes::of_path(path).ok_or(Refusal::NotFound)?;
+    routes::check_method(route, head.method, head.upgrade)?;
+    if head.expect == Expect::Other {
+        return Err(Refusal::ExpectationFailed);
+    }
+    if head.authorizations > 1 {
+        let why = "More than one Authorization field was sent.";
+        return Err(Refusal::InvalidRequest { param: None, why });
+    }
+    check_framing(route, head.framing, request_bytes_max)?;
+    forward.clear();
+    caller_id.clear();
+    write_query(query, forward);
+    let mut request = Request {
+        route,
+        head_len: head.head_len,
+        framing: head.framing,
+        is_head: head.method == Method::Head,
+        minor: head.minor,
+        keep_alive: head.keep_alive,
+        expects_continue: head.expect == Expect::Continue,
+        key: None,
+        query_len: forward.len(),
+        digests_at: 0,
+        anthropic: false,
+    };
+    read_fields(bytes, fields, &mut request, forward, caller_id)?;
+    Ok(request)
+}
+
+fn check_framing(route: Route, framing: Framing, max: u64) -> Result<(), Refusal> {
+    match (route, framing) {
+        (Route::ChatCompletions, Framing::None) => Err(Refusal::LengthRequired),
+        (_, Framing::Length(n)) if n > max => Err(Refusal::TooLarge),
+        _ => Ok(()),
+    }
+}
+
+/// Every parameter but credentials, in order and as written.
+fn write_query(query: &[u8], forward: &mut Vec<u8>) {
+    let parameters = query.strip_prefix(b"?").unwrap_or_default();
+    let mut separator = b'?';
+    for parameter in parameters.split(|b| *b == b'&') {
+        let name = parameter.split(|b| *b == b'=').next().unwrap_or_default();
+        let secret = SECRET_PARAMETERS.iter().any(|s| s.eq_ignore_ascii_case(name));
+        if parameter.is_empty() || secret {
+            continue;
+        }
+        forward.push(separator);
+        forward.extend_from_slice(parameter);
+        separator = b'&';
+    }
+}
+
+fn read_fields(
+    bytes: &[u8],
+    fields: &Fields,
+    request: &mut Request,
+    forward: &mut Vec<u8>,
+    caller_id: &mut Vec<u8>,
+) -> Result<(), Refusal> {
+    let mut credential = Credential::default();
+    let mut digests = false;
+    for line in fields.lines() {
+        let (name, value) = (line.name.of(bytes), line.value.of(bytes));
+        match headers::of_request(name) {
+            Fate::Forward | Fate::IfUnchanged if connection_lists(bytes, fields, name) => {}
+            Fate::Forward => {
+                request.anthropic |= name.eq_ignore_ascii_case(b"anthropic-version");
+                push_line(forward, name, value);
+            }
+            Fate::IfUnchanged => digests = true,
+            Fate::Consume if name.eq_ignore_ascii_case(b"x-request-id") => {
+                caller_id.clear();
+                caller_id.extend_from_slice(value);
+            }
+            Fate::Consume => credential.offer(name, value)?,
+            Fate::Strip => check_coding(name, value)?,
+            Fate::Rewrite => {}
+        }
+    }
+    request.digests_at = forward.len();
+    if digests {
+        let lines = fields.iter(bytes);
+        for (name, value) in lines.filter(|(n, _)| headers::of_request(n) == Fate::IfUnchanged) {
+            push_line(forward, name, value);
+        }
+    }
+    request.key = credential.best.map(|(_, value)| sha256(value));
+    Ok(())
+}
+
+/// The parser has refused every byte that could end a line, so a line goes on as it is.
+fn push_line(forward: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    forward.extend_from_slice(name);
+    forward.extend_from_slice(b": ");
+    forward.extend_from_slice(value);
+    forward.extend_from_slice(b"\r\n");
+}
+
+fn check_coding(name: &[u8], value: &[u8]) -> Result<(), Refusal> {
+    let coded = name.eq_ignore_ascii_case(b"content-encoding")
+        && !value.is_empty()
+        && !value.eq_ignore_ascii_case(b"identity");
+    if coded {
+        let why = "Send the body without a content coding.";
+        return Err(Refusal::UnsupportedMedia { why });
+    }
+    Ok(())
+}
+
+/// SHA-256, the form in which keys are known.
+pub fn sha256(text: &[u8]) -> [u8; 32] {
+    let mut out = [0; 32];
+    out.copy_from_slice(digest(&SHA256, text).as_ref());
+    out
+}
+
+/// The best credential offered so far; a lower rank wins.
+#[derive(Default)]
+struct Credential<'b> {
+    best: Option<(u8, &'b [u8])>,
+}
+
+impl<'b> Credential<'b> {
+    /// `x-tollgate-key` stands beside a caller's own key and so comes first; of the others any
+    /// client sends only one. The same field twice leaves open who is asking.
+    fn offer(&mut self, name: &[u8], value: &'b [u8]) -> Result<(), Refusal> {
+        const RANKED: [&[u8]; 5] =
+            [b"x-tollgate-key", b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"];
+        let Some(rank) = RANKED.iter().position(|known| known.eq_ignore_ascii_case(name)) else {
+            return Ok(());
+        };
+        let rank = rank as u8;
+        let value = if rank == 1 { bearer(value) } else { Some(value) };
+        let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(()) };
+        match self.best {
+            Some((best, _)) if best == rank => {
+                let why = "The same credential field was sent twice.";
+                Err(Refusal::InvalidRequest { param: None, why })
+            }
+            Some((best, _)) if best < rank => Ok(()),
+            _ => {
+                self.best = Some((rank, value));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The token of `Bearer <token>`, the scheme in any case.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+/// Parses what has arrived of a head.
+pub fn head(
+    scan: &mut http1::HeadScan,
+    bytes: &[u8],
+    fields: &mut Fields,
+) -> Result<Option<RequestHead>, Refusal> {
+    scan.request(bytes, fields).map_err(|e| {
+        // What the parser calls "not supported" is the caller's fault all the same: no client
+        // gains from a 5xx that asks it to try again.
+        let status = if e.status() < 500 { e.status() } else { 400 };
+        Refusal::BadHead { status, why: e.text() }
+    })
+}

@@ -1,0 +1,229 @@
+//! A refusal → status, fields and body in the caller's dialect. The only such translation.
+
+use super::After;
+use super::body::Rest;
+use super::client::Client;
+use crate::exchange::call::{Dialect, Route};
+use crate::exchange::ids::RequestId;
+use crate::exchange::refusal::{Face, Refusal};
+use crate::io::{Chunk, Io};
+use crate::shard::Shard;
+use codec::http1;
+use codec::json::write_string;
+
+/// What an answer of our own needs to know of its request, whatever stage writes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// Our id.
+    pub id: RequestId,
+    /// What was asked for, if that could be told.
+    pub route: Option<Route>,
+    /// The shape of errors.
+    pub dialect: Dialect,
+    /// The request was `HEAD`: no body may follow.
+    pub is_head: bool,
+    /// The connection ends after this answer.
+    pub close: bool,
+    /// The client speaks HTTP/1.0: a connection that lives on has to be said.
+    pub is_10: bool,
+}
+
+impl Origin {
+    /// A request whose unread rest makes the connection useless.
+    pub fn with(mut self, rest: Rest) -> Origin {
+        self.close |= rest == Rest::Unread;
+        self
+    }
+}
+
+/// Tells the client no.
+pub async fn answer<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    refusal: Refusal,
+    to: Origin,
+) -> After {
+    let face = refusal.face();
+    shard.counters.refused(face.code);
+    let mut out = shard.buffers.take();
+    write(&mut out, refusal, &to, client.caller_id());
+    send(shard, client, out, face.status, to).await
+}
+
+/// Sends an answer of our own.
+pub async fn send<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    out: Vec<u8>,
+    status: u16,
+    to: Origin,
+) -> After {
+    shard.counters.answered(to.route, status);
+    let stall = shard.snapshot.pin().deadlines.write_stall;
+    let (chunk, sent) = client.send(Chunk::whole(out), stall).await;
+    shard.buffers.give(chunk.bytes);
+    if to.close || sent.is_err() { After::Close } else { After::Keep }
+}
+
+/// Appends the whole answer.
+pub fn write(out: &mut Vec<u8>, refusal: Refusal, to: &Origin, caller_id: Option<&[u8]>) {
+    let face = refusal.face();
+    http1::status_line(out, face.status);
+    out.extend_from_slice(b"content-type: application/json\r\n");
+    if let Refusal::MethodNotAllowed { allow } = refusal {
+        line(out, b"allow", allow.as_bytes());
+    }
+    if refusal == Refusal::UpgradeRequired {
+        line(out, b"upgrade", b"HTTP/1.1");
+    }
+    if let Some(seconds) = face.retry_after_s {
+        out.extend_from_slice(b"retry-after: ");
+        http1::decimal(out, u64::from(seconds));
+        out.extend_from_slice(b"\r\n");
+    }
+    if face.never_retry {
+        line(out, b"x-should-retry", b"false");
+    }
+    finish(out, to, caller_id, |out| write_body(out, &face, to));
+}
+
+/// Appends a JSON answer of our own that is no error.
+pub fn write_json(
+    out: &mut Vec<u8>,
+    status: u16,
+    to: &Origin,
+    caller_id: Option<&[u8]>,
+    body: impl FnOnce(&mut Vec<u8>),
+) {
+    http1::status_line(out, status);
+    out.extend_from_slice(b"content-type: application/json\r\n");
+    finish(out, to, caller_id, body);
+}
+
+/// The fields every answer of ours has, the blank line, the body.
+fn finish(
+    out: &mut Vec<u8>,
+    to: &Origin,
+    caller_id: Option<&[u8]>,
+    body: impl FnOnce(&mut Vec<u8>),
+) {
+    line(out, b"x-tollgate-request-id", &to.id.text());
+    if let Some(id) = caller_id {
+        line(out, b"x-request-id", id);
+    }
+    write_connection(out, to.close, to.is_10);
+    // The body's length is known only once it is written: spaces keep the place of its digits,
+    // and white space before a value means nothing.
+    out.extend_from_slice(b"content-length:");
+    let place = out.len();
+    out.extend_from_slice(&[b' '; LENGTH_DIGITS]);
+    out.extend_from_slice(b"\r\n\r\n");
+    let start = out.len();
+    body(out);
+    let mut length = out.len() - start;
+    for digit in out[place + 1..place + LENGTH_DIGITS].iter_mut().rev() {
+        *digit = b'0' + (length % 10) as u8;
+        length /= 10;
+        if length == 0 {
+            break;
+        }
+    }
+    if to.is_head {
+        out.truncate(start);
+    }
+}
+
+/// Room for a space and the digits of the length of a body of ours.
+const LENGTH_DIGITS: usize = 9;
+
+/// What the client must know about the connection's future.
+pub fn write_connection(out: &mut Vec<u8>, close: bool, is_10: bool) {
+    if close {
+        line(out, b"connection", b"close");
+    } else if is_10 {
+        line(out, b"connection", b"keep-alive");
+    }
+}
+
+/// A field whose value is ours, or was checked by the head parser.
+fn line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_body(out: &mut Vec<u8>, face: &Face, to: &Origin) {
+    match to.dialect {
+        Dialect::Chat | Dialect::Responses => {
+            out.extend_from_slice(b"{\"error\":{\"message\":");
+            write_string(face.text, out);
+            out.extend_from_slice(b",\"type\":\"");
+            out.extend_from_slice(openai_type(face.status).as_bytes());
+            out.extend_from_slice(b"\",\"param\":");
+            match face.param {
+                Some(param) => write_string(param, out),
+                None => out.extend_from_slice(b"null"),
+            }
+            out.extend_from_slice(b",\"code\":");
+            write_string(face.code, out);
+            out.extend_from_slice(b"}}");
+        }
+        Dialect::Messages => {
+            out.extend_from_slice(b"{\"type\":\"error\",\"error\":{\"type\":\"");
+            out.extend_from_slice(anthropic_type(face.status).as_bytes());
+            out.extend_from_slice(b"\",\"message\":");
+            write_string(face.text, out);
+            out.extend_from_slice(b"},\"request_id\":\"");
+            out.extend_from_slice(&to.id.text());
+            out.extend_from_slice(b"\"}");
+        }
+        Dialect::Gemini => {
+            out.extend_from_slice(b"{\"error\":{\"code\":");
+            http1::decimal(out, u64::from(face.status));
+            out.extend_from_slice(b",\"message\":");
+            write_string(face.text, out);
+            out.extend_from_slice(b",\"status\":\"");
+            out.extend_from_slice(google_status(face.status).as_bytes());
+            out.extend_from_slice(b"\"}}");
+        }
+    }
+}
+
+fn openai_type(status: u16) -> &'static str {
+    match status {
+        429 => "rate_limit_error",
+        500.. => "server_error",
+        _ => "invalid_request_error",
+    }
+}
+
+fn anthropic_type(status: u16) -> &'static str {
+    match status {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        503 | 529 => "overloaded_error",
+        500.. => "api_error",
+        _ => "invalid_request_error",
+    }
+}
+
+fn google_status(status: u16) -> &'static str {
+    match status {
+        401 => "UNAUTHENTICATED",
+        403 => "PERMISSION_DENIED",
+        404 => "NOT_FOUND",
+        429 => "RESOURCE_EXHAUSTED",
+        501 => "UNIMPLEMENTED",
+        502 | 503 => "UNAVAILABLE",
+        504 => "DEADLINE_EXCEEDED",
+        500.. => "INTERNAL",
+        _ => "INVALID_ARGUMENT",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! What an answer is worth: its media type, and, read in pass, its usage and whether there is
+//! anything in it.
+
+use crate::exchange::refusal::Refusal;
+use codec::http1::{self, Fields};
+use codec::json::ReplyScan;
+use codec::usage::UsageEnvelope;
+
+/// What kind of body an answer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Media {
+    /// JSON, or nothing said.
+    Json,
+    /// Something else.
+    Other,
+}
+
+/// An answer being judged.
+pub struct Reply {
+    status: u16,
+    media: Media,
+    coded: bool,
+    scan: ReplyScan,
+}
+
+impl Reply {
+    /// Looks at a head that was parsed before.
+    pub fn new(bytes: &[u8], status: u16) -> Reply {
+        let mut fields = Fields::new();
+        let mut reply =
+            Reply { status, media: Media::Json, coded: false, scan: ReplyScan::new() };
+        if let Ok(Some(_)) = http1::parse_response(bytes, &mut fields, false) {
+            if let Some(kind) = fields.first(bytes, "content-type") {
+                reply.media = media(kind);
+            }
+            let coding = fields.first(bytes, "content-encoding");
+            reply.coded = coding.is_some_and(|c| !c.is_empty() && c != b"identity");
+        }
+        reply
+    }
+
+    /// What the head alone rules out.
+    pub fn judge_head(&self) -> Result<(), Refusal> {
+        match self.status {
+            401 => Err(Refusal::UpstreamAuth),
+            200..=299 if self.media == Media::Other => Err(Refusal::UpstreamInvalid),
+            204 | 205 | 300..=399 | ..200 => Err(Refusal::UpstreamInvalid),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads body bytes as they pass.
+    pub fn feed(&mut self, body: &[u8]) {
+        if !self.coded && self.media == Media::Json {
+            self.scan.feed(body);
+        }
+    }
+
+    /// Judges a success whose whole body has been read before a byte went out.
+    pub fn judge_whole(&mut self) -> Result<(), Refusal> {
+        if !(200..300).contains(&self.status) || self.coded {
+            return Ok(());
+        }
+        let summary = self.scan.finish();
+        if summary.error.is_some() && !summary.has_content {
+            return Err(Refusal::UpstreamInvalid);
+        }
+        if summary.has_content || summary.has_finish || summary.usage.is_some() {
+            return Ok(());
+        }
+        Err(if summary.malformed { Refusal::UpstreamInvalid } else { Refusal::EmptyCompletion })
+    }
+
+    /// The usage that was reported, if any.
+    pub fn usage(&mut self) -> UsageEnvelope {
+        self.scan.finish().usage.unwrap_or_default()
+    }
+}
+
+/// `application/json` and `…+json`, parameters aside.
+fn media(value: &[u8]) -> Media {
+    let kind = value.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+    let json = kind.eq_ignore_ascii_case(b"application/json")
+        || kind.len() > 5 && kind[kind.len() - 5..].eq_ignore_ascii_case(b"+json");
+    if json { Media::Json } else { Media::Other }
+}

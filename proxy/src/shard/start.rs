@@ -1,0 +1,182 @@
+//! A shard's thread: pin, build the ring, serve, drain.
+
+use super::allowance::Allowance;
+use super::buffers::Buffers;
+use super::mailbox::{Letter, Mailbox};
+use super::snapshot::SnapshotCell;
+use super::Shard;
+use crate::config::snapshot::Snapshot;
+use crate::exchange::ids::IdMint;
+use crate::io::ring::RingIo;
+use crate::io::runtime::{Choice, Driver, ShardRuntime};
+use crate::io::wheel::Wheel;
+use crate::io::{Io, TICK};
+use crate::observe::counters::Counters;
+use crate::pipeline::accept;
+use crate::upstream::addresses::Addresses;
+use crate::upstream::pool::Pool;
+use crossbeam_queue::ArrayQueue;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use store::record::Record;
+
+/// Ticks between two sweeps of the pool: an end seen within a second is soon enough, since what
+/// comes earlier is found at check-out.
+const SWEEP_TICKS: u64 = 10;
+
+/// What a shard is made of, before it has a thread.
+pub struct Setup {
+    /// Its number, from 0.
+    pub number: u8,
+    /// Three bytes that tell nodes apart.
+    pub node: [u8; 3],
+    /// How often the node has started.
+    pub start: u16,
+    /// Which driver to use.
+    pub driver: Choice,
+    /// The core to stay on.
+    pub core: Option<usize>,
+    /// The first configuration.
+    pub snapshot: Arc<Snapshot>,
+    /// The first addresses.
+    pub addresses: Arc<Addresses>,
+    /// The way in.
+    pub mailbox: Mailbox,
+    /// What it counts.
+    pub counters: Arc<Counters>,
+    /// Where settled records go.
+    pub records: Option<Arc<ArrayQueue<Record>>>,
+}
+
+/// Runs a shard on the calling thread until it is drained. `started` hears which driver is used.
+pub fn run(
+    setup: Setup,
+    listener: std::net::TcpListener,
+    started: impl FnOnce(io::Result<Driver>),
+) {
+    if let Some(core) = setup.core {
+        pin_to(core);
+    }
+    let (mut runtime, listener) = match build(setup.driver, listener) {
+        Ok(built) => built,
+        Err(error) => return started(Err(error)),
+    };
+    let driver = runtime.driver();
+    setup.counters.driver.set(match driver {
+        Driver::UringCoop => 1,
+        Driver::UringBare => 2,
+        Driver::Epoll => 3,
+    });
+    let mailbox = setup.mailbox.clone();
+    runtime.block_on(async {
+        let listener = match monoio::net::TcpListener::from_std(listener) {
+            Ok(listener) => listener,
+            Err(error) => return started(Err(error)),
+        };
+        started(Ok(driver));
+        serve(shard(RingIo, setup), listener, mailbox).await;
+    });
+}
+
+fn build(
+    driver: Choice,
+    listener: std::net::TcpListener,
+) -> io::Result<(ShardRuntime, std::net::TcpListener)> {
+    // Under epoll a blocking listener would stop the whole thread in accept.
+    listener.set_nonblocking(true)?;
+    Ok((ShardRuntime::build(driver)?, listener))
+}
+
+/// A shard over any transport.
+pub fn shard<I: Io>(io: I, setup: Setup) -> Rc<Shard<I>> {
+    let held = setup.snapshot.bounds.held_bytes;
+    let now = io.now();
+    setup.counters.snapshot_version.set(setup.snapshot.version);
+    Rc::new(Shard {
+        io,
+        wheel: Wheel::new(),
+        snapshot: SnapshotCell::new(setup.snapshot),
+        addresses: RefCell::new(setup.addresses),
+        buffers: Buffers::default(),
+        allowance: Allowance::new(held),
+        pool: Pool::default(),
+        counters: setup.counters,
+        mint: RefCell::new(IdMint::new(setup.node, setup.number, setup.start)),
+        records: setup.records,
+        ticked: Cell::new(now),
+        draining: Cell::new(false),
+        busy: Cell::new(0),
+    })
+}
+
+/// Serves until a drain is asked for and done.
+pub async fn serve<I: Io>(shard: Rc<Shard<I>>, listener: I::Listener, mailbox: Mailbox) {
+    let listener = Rc::new(listener);
+    shard.io.spawn(accept_all(shard.clone(), listener.clone()));
+    let begun = shard.io.mono();
+    let mut drain_by = None;
+    loop {
+        shard.io.tick().await;
+        let now = shard.io.now();
+        shard.ticked.set(now);
+        shard.wheel.advance(Duration::from_nanos(now.mono.since(begun)));
+        while let Some(letter) = mailbox.take() {
+            take_in(&shard, letter);
+        }
+        if shard.wheel.tick().is_multiple_of(SWEEP_TICKS) {
+            sweep(&shard);
+        }
+        if shard.draining.get() {
+            if drain_by.is_none() {
+                shard.io.stop_listening(&listener);
+            }
+            let drain = shard.snapshot.pin().deadlines.drain.as_nanos() as u64;
+            let by = *drain_by.get_or_insert(now.mono.0.saturating_add(drain));
+            if shard.busy.get() == 0 || now.mono.0 >= by {
+                return;
+            }
+        }
+    }
+}
+
+fn take_in<I: Io>(shard: &Shard<I>, letter: Letter) {
+    match letter {
+        Letter::Publish(snapshot) => {
+            shard.counters.snapshot_version.set(snapshot.version);
+            shard.snapshot.adopt(snapshot);
+        }
+        Letter::Addresses(addresses) => *shard.addresses.borrow_mut() = addresses,
+        Letter::Drain => shard.draining.set(true),
+    }
+}
+
+fn sweep<I: Io>(shard: &Shard<I>) {
+    let snapshot = shard.snapshot.pin();
+    let age_max = (snapshot.deadlines.pooled.as_millis() / TICK.as_millis()) as u64;
+    shard.pool.sweep(shard.wheel.tick(), age_max, &shard.buffers);
+    shard.counters.upstream_idle.set(shard.pool.len() as u64);
+    let held = snapshot.bounds.held_bytes.saturating_sub(shard.allowance.left());
+    shard.counters.held_bytes.set(held);
+}
+
+/// Takes connections until the shard drains.
+async fn accept_all<I: Io>(shard: Rc<Shard<I>>, listener: Rc<I::Listener>) {
+    while !shard.draining.get() {
+        match shard.io.accept(&listener).await {
+            Ok((stream, _)) => shard.io.spawn(accept::connection(shard.clone(), stream)),
+            Err(_) => {
+                // Out of descriptors, mostly: trying again at once would spin until one closes.
+                shard.counters.accept_errors.increment();
+                shard.io.tick().await;
+            }
+        }
+    }
+}
+
+/// Best effort: a core that does not exist, or is not ours, leaves the thread where it is.
+fn pin_to(core: usize) {
+    crate::io::affinity::pin(core);
+}

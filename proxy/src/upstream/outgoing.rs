@@ -1,0 +1,121 @@
+//! A request on its way out: pieces written in order, from two buffers that are lent to the
+//! kernel in turn. Small requests are one flat piece; a large body is written where it lies, with
+//! only what replaces parts of it copied.
+
+use crate::io::Chunk;
+
+/// Up to this many bytes a request is copied into one buffer: a copy of 16 KiB costs less than
+/// one more write.
+pub const FLAT_MAX: usize = 16 * 1024;
+
+/// Pieces of a request: the head, and what an edited body falls into.
+const PIECES_MAX: usize = 1 + codec::json::SEGMENTS_MAX;
+
+/// Which buffer a piece lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// The head and everything that was written for this request.
+    Written,
+    /// The client's request.
+    Request,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    from: From,
+    start: usize,
+    end: usize,
+}
+
+/// The pieces still to be written.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// Head, and bytes that replace others.
+    pub written: Vec<u8>,
+    pieces: [Piece; PIECES_MAX],
+    count: usize,
+    next: usize,
+}
+
+impl Outgoing {
+    /// Nothing yet, over an empty buffer.
+    pub fn new(written: Vec<u8>) -> Outgoing {
+        let empty = Piece { from: From::Written, start: 0, end: 0 };
+        Outgoing { written, pieces: [empty; PIECES_MAX], count: 0, next: 0 }
+    }
+
+    /// Adds a piece; touching pieces of one buffer become one.
+    pub fn push(&mut self, from: From, start: usize, end: usize) {
+        if start == end {
+            return;
+        }
+        if let Some(last) = self.pieces[..self.count].last_mut()
+            && last.from == from
+            && last.end == start
+        {
+            last.end = end;
+            return;
+        }
+        // One piece for the head and at most SEGMENTS_MAX for the body: always fits.
+        if let Some(place) = self.pieces.get_mut(self.count) {
+            *place = Piece { from, start, end };
+            self.count += 1;
+        }
+    }
+
+    /// The next piece, taking its buffer along.
+    pub fn next(&mut self, request: &mut Vec<u8>) -> Option<Chunk> {
+        let piece = *self.pieces[..self.count].get(self.next)?;
+        let bytes = match piece.from {
+            From::Written => std::mem::take(&mut self.written),
+            From::Request => std::mem::take(request),
+        };
+        Some(Chunk { bytes, start: piece.start, end: piece.end })
+    }
+
+    /// Takes the buffer of the piece back that `next` gave out.
+    pub fn give_back(&mut self, chunk: Chunk, request: &mut Vec<u8>) {
+        match self.pieces[..self.count].get(self.next).map(|piece| piece.from) {
+            Some(From::Written) => self.written = chunk.bytes,
+            Some(From::Request) => *request = chunk.bytes,
+            None => {}
+        }
+        self.next += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_out_in_order_and_both_buffers_come_back() {
+        let mut request = b"HEAD{\"model\":\"alias\"}".to_vec();
+        let mut out = Outgoing::new(b"head\"real\"".to_vec());
+        out.push(From::Written, 0, 4);
+        out.push(From::Request, 4, 13);
+        out.push(From::Written, 4, 10);
+        out.push(From::Request, 20, 21);
+        let mut sent = Vec::new();
+        while let Some(chunk) = out.next(&mut request) {
+            sent.extend_from_slice(&chunk.bytes[chunk.start..chunk.end]);
+            out.give_back(chunk, &mut request);
+        }
+        assert_eq!(sent, b"head{\"model\":\"real\"}");
+        assert_eq!(request, b"HEAD{\"model\":\"alias\"}");
+        assert_eq!(out.written, b"head\"real\"");
+    }
+
+    #[test]
+    fn touching_pieces_are_one_write() {
+        let mut request = Vec::new();
+        let mut out = Outgoing::new(b"abcd".to_vec());
+        out.push(From::Written, 0, 2);
+        out.push(From::Written, 2, 2);
+        out.push(From::Written, 2, 4);
+        let chunk = out.next(&mut request).unwrap();
+        assert_eq!((chunk.start, chunk.end), (0, 4));
+        out.give_back(chunk, &mut request);
+        assert!(out.next(&mut request).is_none());
+    }
+}

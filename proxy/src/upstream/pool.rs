@@ -1,0 +1,118 @@
+//! Idle upstream connections of one shard, last in first out.
+//!
+//! An idle connection has a read posted, so an end that arrives while it waits is seen without a
+//! system call: at check-out, and at the sweep every second. What is seen too late is the replay's
+//! affair (`govern::walk`).
+//!
+//! Bounds: [`IDLE_MAX`] a host; an age limit from the configuration.
+
+use super::Upstream;
+use crate::io::{Recall, Stream};
+use crate::shard::buffers::Buffers;
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::task::{Context, Waker};
+
+/// Idle connections kept for a host: enough for the bursts of a few hundred clients on a shard;
+/// providers close idle ones after seconds anyway.
+pub const IDLE_MAX: usize = 64;
+
+/// Addresses whose (maybe empty) lists are kept.
+const HOSTS_MAX: usize = 256;
+
+/// The pool.
+pub struct Pool<S> {
+    hosts: RefCell<Vec<(SocketAddr, Vec<Upstream<S>>)>>,
+}
+
+impl<S> Default for Pool<S> {
+    fn default() -> Pool<S> {
+        Pool { hosts: RefCell::new(Vec::new()) }
+    }
+}
+
+impl<S: Stream> Pool<S> {
+    /// The youngest idle connection to `address` that is still alive and not older than
+    /// `age_max` ticks at `tick`.
+    pub fn check_out(
+        &self,
+        address: SocketAddr,
+        tick: u64,
+        age_max: u64,
+        buffers: &Buffers,
+    ) -> Option<Upstream<S>> {
+        let mut hosts = self.hosts.borrow_mut();
+        let (_, idle) = hosts.iter_mut().find(|(at, _)| *at == address)?;
+        while let Some(mut upstream) = idle.pop() {
+            if tick.saturating_sub(upstream.born_tick) <= age_max && is_silent(&mut upstream) {
+                upstream.uses += 1;
+                return Some(upstream);
+            }
+            upstream.discard(buffers);
+        }
+        None
+    }
+
+    /// Takes a connection back whose answer ended cleanly.
+    pub fn check_in(&self, mut upstream: Upstream<S>, buffers: &Buffers) {
+        if !upstream.stream.reading() {
+            let mut buffer = std::mem::take(&mut upstream.inbox);
+            buffer.clear();
+            if buffer.capacity() != crate::shard::buffers::BUFFER_BYTES {
+                buffer = buffers.take();
+            }
+            upstream.stream.start_read(buffer, Recall::Never);
+        }
+        let mut hosts = self.hosts.borrow_mut();
+        let place = hosts.iter().position(|(at, _)| *at == upstream.address);
+        let place = place.unwrap_or_else(|| {
+            hosts.push((upstream.address, Vec::with_capacity(IDLE_MAX)));
+            hosts.len() - 1
+        });
+        let idle = &mut hosts[place].1;
+        // Posts the read, and finds the end that came together with the answer.
+        if idle.len() < IDLE_MAX && is_silent(&mut upstream) {
+            idle.push(upstream);
+        } else {
+            upstream.discard(buffers);
+        }
+    }
+
+    /// Lets go of what has ended or grown old.
+    pub fn sweep(&self, tick: u64, age_max: u64, buffers: &Buffers) {
+        let mut hosts = self.hosts.borrow_mut();
+        for (_, idle) in hosts.iter_mut() {
+            let mut at = 0;
+            while at < idle.len() {
+                let old = tick.saturating_sub(idle[at].born_tick) > age_max;
+                if old || !is_silent(&mut idle[at]) {
+                    idle.swap_remove(at).discard(buffers);
+                } else {
+                    at += 1;
+                }
+            }
+        }
+        // An address that is no longer used leaves an empty list behind; a few cost nothing, and
+        // dropping those of hosts in use would allocate again with every burst.
+        if hosts.len() > HOSTS_MAX {
+            hosts.retain(|(_, idle)| !idle.is_empty());
+        }
+    }
+
+    /// Idle connections, all hosts.
+    pub fn len(&self) -> usize {
+        self.hosts.borrow().iter().map(|(_, idle)| idle.len()).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Whether the read of an idle connection still waits. Anything it brings, an end or bytes nobody
+/// asked for, makes the connection useless.
+fn is_silent<S: Stream>(upstream: &mut Upstream<S>) -> bool {
+    let mut cx = Context::from_waker(Waker::noop());
+    upstream.stream.poll_read(&mut cx).is_pending()
+}

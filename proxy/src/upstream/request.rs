@@ -1,0 +1,48 @@
+//! The head of a request to a provider.
+
+use crate::config::snapshot::{Credential, Provider, ProviderKind};
+use codec::http1;
+
+/// What goes into the head beside the provider's own facts.
+pub struct Parts<'a> {
+    /// Path behind the provider's base path, from its slash on.
+    pub path: &'a str,
+    /// Query with its `?`, or nothing.
+    pub query: &'a [u8],
+    /// The client's field lines that go on, each with its CR LF.
+    pub lines: &'a [u8],
+    /// Our request id.
+    pub request_id: &'a [u8],
+    /// 1 for the first attempt.
+    pub attempt: u8,
+    /// Bytes of the body.
+    pub body_len: u64,
+}
+
+/// Appends the head of a `POST`.
+pub fn write_head(
+    out: &mut Vec<u8>,
+    provider: &Provider,
+    credential: &Credential,
+    parts: &Parts<'_>,
+) {
+    out.extend_from_slice(b"POST ");
+    out.extend_from_slice(provider.base_path.as_bytes());
+    out.extend_from_slice(parts.path.as_bytes());
+    out.extend_from_slice(parts.query);
+    out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+    out.extend_from_slice(provider.authority.as_bytes());
+    out.extend_from_slice(match provider.kind {
+        ProviderKind::OpenAi => b"\r\nAuthorization: Bearer ".as_slice(),
+        ProviderKind::Anthropic => b"\r\nx-api-key: ",
+    });
+    out.extend_from_slice(credential.secret.reveal().as_bytes());
+    out.extend_from_slice(b"\r\nAccept-Encoding: identity\r\nx-tollgate-request-id: ");
+    out.extend_from_slice(parts.request_id);
+    out.extend_from_slice(b"\r\nx-tollgate-attempt: ");
+    http1::decimal(out, u64::from(parts.attempt));
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(parts.lines);
+    http1::content_length(out, parts.body_len);
+    out.extend_from_slice(b"\r\n");
+}
