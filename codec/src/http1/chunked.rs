@@ -199,8 +199,8 @@ impl Chunked {
     /// # Errors
     /// The first fault; the buffer then holds whatever was moved so far.
     pub fn compact(&mut self, buf: &mut Vec<u8>, from: usize) -> Result<Compacted, ChunkError> {
-        let mut write = from;
-        let mut read = from;
+        let from = from.min(buf.len());
+        let (mut write, mut read) = (from, from);
         loop {
             match self.step(buf.get(read..).unwrap_or_default())? {
                 BodyStep::Data { start, end } => {
@@ -248,7 +248,7 @@ impl Chunked {
                 if byte == b'\n' {
                     return Err(ChunkError::LineEnd);
                 }
-                self.line += 1;
+                self.line += u32::from(byte != b'\r');
                 if self.line > CHUNK_LINE_BYTES_MAX {
                     return Err(ChunkError::LineTooLong);
                 }
@@ -312,3 +312,6 @@ impl Chunked {
 fn expect(byte: u8, wanted: u8, then: At) -> Result<At, ChunkError> {
     if byte == wanted { Ok(then) } else { Err(ChunkError::LineEnd) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,6 +126,7 @@ pub fn parse_request(buf: &[u8], fields: &mut Fields) -> Result<Option<RequestHe
     if minor == 1 && !facts.host {
         return Err(HeadError::HostMissing);
     }
+    fields.seal(parsed.headers.len(), facts.first_connection);
     Ok(Some(RequestHead {
         head_len: lines.end,
         method,
@@ -174,6 +175,7 @@ pub fn parse_response(
     if !(100..600).contains(&status) {
         return Err(HeadError::StatusLine);
     }
+    fields.seal(parsed.headers.len(), facts.first_connection);
     let bodyless = request_was_head || status < 200 || status == 204 || status == 304;
     let framing = if bodyless { Framing::None } else { facts.framing(Framing::UntilClose) };
     let reason_start = STATUS_LINE_REASON.min(line_end - 1);
@@ -272,7 +274,7 @@ impl<'b> Arrived<'b> {
     /// byte that is wrong, since the next one may not have arrived.
     fn version_fault(&self, at: usize) -> HeadError {
         match self.bytes.get(at..).and_then(|text| text.strip_prefix(b"HTTP/")) {
-            Some([b'1', b'.', b'0'..=b'9', ..]) => HeadError::VersionUnsupported,
+            Some([b'1', b'.', b'2'..=b'9', ..]) => HeadError::VersionUnsupported,
             Some([b'0' | b'2'..=b'9', ..]) => HeadError::VersionUnsupported,
             _ => HeadError::VersionSyntax,
         }
@@ -330,7 +332,6 @@ impl Lines<'_> {
         }
         self.check_line_end_before(self.end)?;
         self.check_line_end_before(self.end.wrapping_sub(2))?;
-        fields.seal(headers.len(), facts.first_connection);
         Ok(())
     }
 
@@ -359,3 +360,6 @@ fn method(name: &[u8]) -> Method {
         _ => Method::Other,
     }
 }
+
+#[cfg(test)]
+mod tests;

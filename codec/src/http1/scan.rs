@@ -93,3 +93,19 @@ const LINES_MAX: usize = EMPTY_LINES_MAX + 1 + FIELDS_MAX;
 
 /// From here on the bound of the start line has been judged, whatever empty lines came before it.
 const START_LINE_CROSSED: usize = START_LINE_BYTES_MAX + EMPTY_LINES_MAX * 2;
+
+#[cfg(test)]
+mod tests {
+    use super::{HEAD_BYTES_MAX, HeadScan};
+
+    #[test]
+    fn a_dripping_head_is_parsed_a_few_times_only() {
+        let head = format!("GET / HTTP/1.1\r\nX: {}", "a".repeat(HEAD_BYTES_MAX / 2));
+        let head = format!("{head}\r\nY: {}\r\n\r\n", "b".repeat(HEAD_BYTES_MAX / 4));
+        let mut scan = HeadScan::new();
+        let looks: Vec<usize> =
+            (1..=head.len()).filter(|&len| scan.is_due(&head.as_bytes()[..len])).collect();
+        assert!(looks.len() < 24, "{looks:?}");
+        assert_eq!(looks.last(), Some(&head.len()));
+    }
+}

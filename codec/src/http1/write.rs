@@ -209,3 +209,6 @@ fn digits<const BASE: u64>(out: &mut Vec<u8>, mut number: u64) {
 
 /// Decimal digits of the largest `u64`.
 const U64_DIGITS_MAX: usize = 20;
+
+#[cfg(test)]
+mod tests;
