@@ -1,3 +1,5 @@
 //! Bytes to meaning: HTTP/1, JSON, SSE. No I/O, no clock; depends on nothing of ours.
 
+pub mod http1;
+pub mod json;
 pub mod usage;
