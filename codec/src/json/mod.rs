@@ -1,0 +1,35 @@
+//! JSON as a gateway needs it: bytes are checked and pointed at, never turned into a tree.
+//!
+//! A request body is read once by [`RequestScan`], which may stop and go on at any byte; what
+//! has to change is put in place by [`Edits`], everything else goes upstream as it came.
+//!
+//! Deliberately absent: trees, number values beyond the few counts we judge, re-encoding.
+//! Bounds: depth [`DEPTH_MAX`], model name [`MODEL_BYTES_MAX`], reply keys and short texts as
+//! their modules say. Nothing here allocates, recurses or panics on input.
+
+mod error;
+mod escape;
+mod keys;
+mod number;
+mod scan;
+mod span;
+mod splice;
+mod text;
+mod tokens;
+
+pub use error::{JsonError, JsonErrorKind};
+pub use escape::{UnescapeError, unescape_into, write_string};
+pub use keys::RequestKey;
+pub use scan::{Progress, RequestScan};
+pub use span::{
+    Count, CountField, IncludeUsage, RequestSpans, Span, StreamOptions, StringSpan, TextEstimate,
+};
+pub use splice::{EDITS_MAX, Edits, SEGMENTS_MAX, Segments, SpliceError};
+pub use tokens::DEPTH_MAX;
+
+/// Longest model name taken, in bytes after unescaping. The longest names of providers are
+/// below 120 bytes (ARNs with an inference profile); 256 leaves room and fits the record's tail.
+pub const MODEL_BYTES_MAX: usize = 256;
+
+#[cfg(test)]
+mod tests;
