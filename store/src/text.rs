@@ -62,9 +62,12 @@ mod tests {
 
     #[test]
     fn text_is_cut_at_a_character_and_says_so() {
-        for (given, kept, cut) in
-            [("", "", false), ("abcd", "abcd", false), ("abcde", "abcd", true), ("abcé", "abc", true)]
-        {
+        for (given, kept, cut) in [
+            ("", "", false),
+            ("abcd", "abcd", false),
+            ("abcde", "abcd", true),
+            ("abcé", "abc", true),
+        ] {
             let text = Text::<4>::from(given);
             assert_eq!((text.as_str(), text.is_cut()), (kept, cut), "{given}");
         }

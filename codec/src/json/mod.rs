@@ -11,6 +11,7 @@ mod error;
 mod escape;
 mod keys;
 mod number;
+mod reply;
 mod scan;
 mod span;
 mod splice;
@@ -20,6 +21,7 @@ mod tokens;
 pub use error::{JsonError, JsonErrorKind};
 pub use escape::{UnescapeError, unescape_into, write_string};
 pub use keys::RequestKey;
+pub use reply::ReplyScan;
 pub use scan::{Progress, RequestScan};
 pub use span::{
     Count, CountField, IncludeUsage, RequestSpans, Span, StreamOptions, StringSpan, TextEstimate,

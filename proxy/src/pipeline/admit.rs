@@ -7,11 +7,11 @@ use crate::shard::Shard;
 use codec::json::RequestSpans;
 
 /// Lets a call in.
-pub fn gate<I: Io>(shard: &Shard<I>, spans: &RequestSpans) -> Result<(), Refusal> {
+pub(super) fn gate<I: Io>(shard: &Shard<I>, spans: &RequestSpans) -> Result<(), Refusal> {
     if shard.draining.get() {
         return Err(Refusal::ShuttingDown);
     }
-    if spans.stream {
+    if spans.stream == Some(true) {
         return Err(Refusal::StreamNotServed);
     }
     Ok(())

@@ -6,7 +6,7 @@
 use codec::http1::{Chunked, Framing, TrailerRule};
 
 /// A body on its way.
-pub struct Arriving {
+pub(super) struct Arriving {
     /// Head, then body decoded so far, then bytes not looked at.
     pub buffer: Vec<u8>,
     /// Where the body begins.
@@ -29,7 +29,7 @@ const READ_BYTES_MIN: u64 = 2 * 1024;
 
 impl Arriving {
     /// A message whose head of `start` bytes, and maybe more, is in `buffer`.
-    pub fn new(buffer: Vec<u8>, start: usize, framing: Framing, rule: TrailerRule) -> Arriving {
+    pub(super) fn new(buffer: Vec<u8>, start: usize, framing: Framing, rule: TrailerRule) -> Arriving {
         let progress = match framing {
             Framing::None => Progress::Length(0),
             Framing::Length(n) => Progress::Length(n),
@@ -40,27 +40,27 @@ impl Arriving {
     }
 
     /// The body so far.
-    pub fn body(&self) -> &[u8] {
+    pub(super) fn body(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
 
     /// Body bytes decoded so far.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.end - self.start
     }
 
     /// Whether no byte of the body has come, and one must.
-    pub fn is_unbegun(&self) -> bool {
+    pub(super) fn is_unbegun(&self) -> bool {
         !self.done && self.buffer.len() == self.start
     }
 
     /// Bytes behind the complete body.
-    pub fn surplus(&self) -> &[u8] {
+    pub(super) fn surplus(&self) -> &[u8] {
         if self.done { self.buffer.get(self.end..).unwrap_or_default() } else { &[] }
     }
 
     /// The announced length that is still to come, if one was announced.
-    pub fn announced(&self) -> Option<u64> {
+    pub(super) fn announced(&self) -> Option<u64> {
         match self.progress {
             Progress::Length(n) => Some(n.saturating_sub(self.len() as u64)),
             Progress::Chunked(_) | Progress::UntilClose => None,
@@ -68,7 +68,7 @@ impl Arriving {
     }
 
     /// Judges what the buffer holds now. The error is a fixed sentence.
-    pub fn decode(&mut self) -> Result<(), &'static str> {
+    pub(super) fn decode(&mut self) -> Result<(), &'static str> {
         match &mut self.progress {
             Progress::Length(n) => {
                 let want = self.start.saturating_add(usize::try_from(*n).unwrap_or(usize::MAX));
@@ -86,7 +86,7 @@ impl Arriving {
     }
 
     /// The connection has ended. False if that cut the body.
-    pub fn end_of_connection(&mut self) -> bool {
+    pub(super) fn end_of_connection(&mut self) -> bool {
         if matches!(self.progress, Progress::UntilClose) {
             self.done = true;
         }
@@ -94,7 +94,7 @@ impl Arriving {
     }
 
     /// The capacity that the next read wants the buffer to have, if it has less.
-    pub fn wanted_capacity(&self) -> Option<usize> {
+    pub(super) fn wanted_capacity(&self) -> Option<usize> {
         let spare = (self.buffer.capacity() - self.buffer.len()) as u64;
         let missing = self.announced().unwrap_or(READ_BYTES_MIN).min(READ_BYTES_MIN);
         if spare > 0 && spare >= missing {
@@ -104,13 +104,13 @@ impl Arriving {
     }
 
     /// Grows the buffer to `capacity`.
-    pub fn grow_to(&mut self, capacity: usize) {
+    pub(super) fn grow_to(&mut self, capacity: usize) {
         self.buffer.reserve_exact(capacity.saturating_sub(self.buffer.len()));
     }
 
     /// Forgets all but the last `keep` bytes of the body, which move to its start; they are taken
     /// to be delivered.
-    pub fn drop_front(&mut self, keep: usize) {
+    pub(super) fn drop_front(&mut self, keep: usize) {
         let gone = self.len().saturating_sub(keep);
         self.buffer.copy_within(self.start + gone.., self.start);
         self.buffer.truncate(self.buffer.len() - gone);

@@ -6,7 +6,7 @@ use crate::exchange::bundle::Principal;
 use crate::exchange::refusal::Refusal;
 
 /// Who calls. Unknown credentials are not told from missing ones.
-pub fn identify(snapshot: &Snapshot, request: &Request) -> Result<Principal, Refusal> {
+pub(super) fn identify(snapshot: &Snapshot, request: &Request) -> Result<Principal, Refusal> {
     let key = request.key.ok_or(Refusal::InvalidApiKey)?;
     let bundle = snapshot.keys.get(&key).ok_or(Refusal::InvalidApiKey)?;
     if !bundle.is_active() {

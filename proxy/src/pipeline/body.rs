@@ -18,7 +18,7 @@ use codec::http1::TrailerRule;
 use codec::json::{JsonError, JsonErrorKind, RequestScan, RequestSpans};
 
 /// A request that is wholly here.
-pub struct Received {
+pub(super) struct Received {
     /// Head and body.
     pub bytes: Vec<u8>,
     /// Where the body begins.
@@ -31,12 +31,12 @@ pub struct Received {
 
 impl Received {
     /// The body.
-    pub fn body(&self) -> &[u8] {
+    pub(super) fn body(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
     /// Lets the request go: its buffer to the shard, its room to the allowance.
-    pub fn let_go<I: Io>(&mut self, shard: &Shard<I>) {
+    pub(super) fn let_go<I: Io>(&mut self, shard: &Shard<I>) {
         shard.buffers.give(std::mem::take(&mut self.bytes));
         self.lease = shard.allowance.lease();
     }
@@ -62,7 +62,7 @@ struct Body {
 }
 
 /// Reads a call's body to its end.
-pub async fn read<I: Io>(
+pub(super) async fn read<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     request: &Request,
@@ -97,7 +97,7 @@ pub async fn read<I: Io>(
 }
 
 /// Reads a body away that the route has no use for.
-pub async fn discard<I: Io>(
+pub(super) async fn discard<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     request: &Request,

@@ -20,7 +20,7 @@ use codec::http1::{Fields, HeadScan, ResponseHead};
 use std::net::SocketAddr;
 
 /// A head of an answer, and the connection its body comes from.
-pub struct Answer<S> {
+pub(super) struct Answer<S> {
     /// The connection; its inbox begins with the head.
     pub upstream: Upstream<S>,
     /// The head.
@@ -32,7 +32,7 @@ pub struct Answer<S> {
 }
 
 /// Walks until there is an answer or nothing left to try.
-pub async fn walk<I: Io>(
+pub(super) async fn walk<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     request: &Request,

@@ -6,7 +6,7 @@
 
 /// What becomes of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub(super) enum Fate {
     /// Goes on as it came.
     Forward,
     /// Is for us; the other side never sees it.
@@ -23,7 +23,7 @@ pub enum Fate {
 const NAME_MAX: usize = 40;
 
 /// Of a field a client sent.
-pub fn of_request(name: &[u8]) -> Fate {
+pub(super) fn of_request(name: &[u8]) -> Fate {
     let mut lower = [0; NAME_MAX];
     let Some(lower) = lowered(name, &mut lower) else { return Fate::Forward };
     match lower {
@@ -46,7 +46,7 @@ pub fn of_request(name: &[u8]) -> Fate {
 }
 
 /// Of a field an upstream answered with.
-pub fn of_response(name: &[u8]) -> Fate {
+pub(super) fn of_response(name: &[u8]) -> Fate {
     let mut lower = [0; NAME_MAX];
     let Some(lower) = lowered(name, &mut lower) else { return Fate::Forward };
     match lower {

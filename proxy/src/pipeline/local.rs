@@ -13,7 +13,7 @@ use crate::shard::Shard;
 use codec::json::write_string;
 
 /// Answers a request of such a route.
-pub async fn answer<I: Io>(
+pub(super) async fn answer<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     request: &Request,

@@ -27,7 +27,7 @@ pub struct Held {
 }
 
 /// Everything later stages need of an opened call.
-pub struct Call<'s> {
+pub(super) struct Call<'s> {
     /// Our id, as text.
     pub id: [u8; REQUEST_ID_TEXT],
     /// Who pays.
@@ -45,7 +45,7 @@ pub struct Call<'s> {
 }
 
 /// Takes the record into use.
-pub fn slot<'s, I: Io>(
+pub(super) fn slot<'s, I: Io>(
     shard: &Shard<I>,
     snapshot: &'s Snapshot,
     held: &mut Held,

@@ -37,7 +37,7 @@ impl Origin {
 }
 
 /// Tells the client no.
-pub async fn answer<I: Io>(
+pub(super) async fn answer<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     refusal: Refusal,
@@ -51,7 +51,7 @@ pub async fn answer<I: Io>(
 }
 
 /// Sends an answer of our own.
-pub async fn send<I: Io>(
+pub(super) async fn send<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     out: Vec<u8>,
@@ -66,7 +66,7 @@ pub async fn send<I: Io>(
 }
 
 /// Appends the whole answer.
-pub fn write(out: &mut Vec<u8>, refusal: Refusal, to: &Origin, caller_id: Option<&[u8]>) {
+pub(super) fn write(out: &mut Vec<u8>, refusal: Refusal, to: &Origin, caller_id: Option<&[u8]>) {
     let face = refusal.face();
     http1::status_line(out, face.status);
     out.extend_from_slice(b"content-type: application/json\r\n");
@@ -88,7 +88,7 @@ pub fn write(out: &mut Vec<u8>, refusal: Refusal, to: &Origin, caller_id: Option
 }
 
 /// Appends a JSON answer of our own that is no error.
-pub fn write_json(
+pub(super) fn write_json(
     out: &mut Vec<u8>,
     status: u16,
     to: &Origin,
@@ -137,7 +137,7 @@ fn finish(
 const LENGTH_DIGITS: usize = 9;
 
 /// What the client must know about the connection's future.
-pub fn write_connection(out: &mut Vec<u8>, close: bool, is_10: bool) {
+pub(super) fn write_connection(out: &mut Vec<u8>, close: bool, is_10: bool) {
     if close {
         line(out, b"connection", b"close");
     } else if is_10 {

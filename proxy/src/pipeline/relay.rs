@@ -7,8 +7,8 @@
 mod reply;
 mod whole;
 
-pub use reply::Reply;
-pub use whole::{Delivered, pump};
+pub(super) use reply::Reply;
+pub(super) use whole::{Delivered, pump};
 
 use super::headers::{self, Fate};
 use super::refuse::write_connection;
@@ -16,7 +16,7 @@ use codec::http1::{self, Fields, Framing, connection_lists};
 
 /// How an answer's body is framed toward the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientFraming {
+pub(super) enum ClientFraming {
     /// The length is known.
     Length(u64),
     /// It is not; the client speaks HTTP/1.1.
@@ -26,7 +26,7 @@ pub enum ClientFraming {
 }
 
 /// What of the exchange goes into the head of an answer.
-pub struct Facts<'a> {
+pub(super) struct Facts<'a> {
     /// Our id, as text.
     pub request_id: &'a [u8],
     /// Attempts begun.
@@ -41,7 +41,7 @@ pub struct Facts<'a> {
 
 /// Appends the client's head, made from the upstream's (`bytes`, parsed again into a table that
 /// lives only as long as this call).
-pub fn write_head(
+pub(super) fn write_head(
     out: &mut Vec<u8>,
     bytes: &[u8],
     framing: ClientFraming,
@@ -98,7 +98,7 @@ fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 }
 
 /// The client's framing for a body of which not all is here.
-pub fn client_framing(upstream: Framing, announced: Option<u64>, minor: u8) -> ClientFraming {
+pub(super) fn client_framing(upstream: Framing, announced: Option<u64>, minor: u8) -> ClientFraming {
     match (upstream, announced) {
         (Framing::Length(_), Some(n)) => ClientFraming::Length(n),
         _ if minor == 0 => ClientFraming::Close,

@@ -7,7 +7,7 @@ use crate::exchange::refusal::Refusal;
 use codec::json::{Span, write_string};
 
 /// A plan whose call may be made.
-pub struct Reserved<'a> {
+pub(super) struct Reserved<'a> {
     /// The plan.
     pub plan: Plan<'a>,
     /// What of the body is replaced by the sent model's name; `None`: it goes on as it came.
@@ -16,7 +16,7 @@ pub struct Reserved<'a> {
 
 /// Decides the edit, writing its text into `model`. A name that is spelled with escapes is
 /// replaced too: the upstream must read the same name that was checked here.
-pub fn funds<'a>(
+pub(super) fn funds<'a>(
     plan: Plan<'a>,
     received: &Received,
     model: &mut Vec<u8>,

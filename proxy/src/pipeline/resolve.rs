@@ -11,7 +11,7 @@ use crate::exchange::refusal::Refusal;
 use codec::json::{MODEL_BYTES_MAX, RequestSpans, Span, unescape_into};
 
 /// Room for the model's name as asked for, unescaped.
-pub struct Asked([u8; MODEL_BYTES_MAX]);
+pub(super) struct Asked([u8; MODEL_BYTES_MAX]);
 
 impl Default for Asked {
     fn default() -> Asked {
@@ -20,7 +20,7 @@ impl Default for Asked {
 }
 
 /// Where a call may go. Borrows the names; gone before the first wait.
-pub struct Plan<'a> {
+pub(super) struct Plan<'a> {
     /// Who serves it.
     pub candidate: Candidate,
     /// The model as asked for.
@@ -34,7 +34,7 @@ pub struct Plan<'a> {
 }
 
 /// The plan of a call.
-pub fn plan<'a>(
+pub(super) fn plan<'a>(
     snapshot: &'a Snapshot,
     received: &Received,
     spans: &RequestSpans,
@@ -51,7 +51,7 @@ pub fn plan<'a>(
 }
 
 /// The candidate for a model's name, and the name it is sent as.
-pub fn find<'a>(snapshot: &'a Snapshot, asked: &'a str) -> Result<(Candidate, &'a str), Refusal> {
+pub(super) fn find<'a>(snapshot: &'a Snapshot, asked: &'a str) -> Result<(Candidate, &'a str), Refusal> {
     let name = snapshot.aliases.get(asked).map_or(asked, |target| target);
     let Some(candidates) = snapshot.models.get(name) else {
         return find_unconfigured(snapshot, name);

@@ -6,7 +6,7 @@ use crate::exchange::refusal::Refusal;
 use codec::http1::Method;
 
 /// The route of a path, whatever the method.
-pub fn of_path(path: &[u8]) -> Option<Route> {
+pub(super) fn of_path(path: &[u8]) -> Option<Route> {
     Some(match path {
         b"/v1/chat/completions" => Route::ChatCompletions,
         b"/v1/models" => Route::Models,
@@ -53,7 +53,7 @@ fn unserved(path: &[u8]) -> Option<Route> {
 }
 
 /// Whether the route takes the method.
-pub fn check_method(route: Route, method: Method, upgrade: bool) -> Result<(), Refusal> {
+pub(super) fn check_method(route: Route, method: Method, upgrade: bool) -> Result<(), Refusal> {
     let refused = |allow| Err(Refusal::MethodNotAllowed { allow });
     match (route, method) {
         (Route::ChatCompletions, Method::Post) => Ok(()),
@@ -69,7 +69,7 @@ pub fn check_method(route: Route, method: Method, upgrade: bool) -> Result<(), R
 }
 
 /// The dialect to answer in when the head itself is broken: what its first line seems to ask for.
-pub fn guess_dialect(head: &[u8]) -> Dialect {
+pub(super) fn guess_dialect(head: &[u8]) -> Dialect {
     let line = head.split(|b| *b == b'\r' || *b == b'\n').find(|line| !line.is_empty());
     let path = line.and_then(|line| line.split(|b| *b == b' ').nth(1)).unwrap_or_default();
     let path = path.split(|b| *b == b'?').next().unwrap_or_default();

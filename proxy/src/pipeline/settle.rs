@@ -13,7 +13,7 @@ use codec::usage::{Provenance, UsageEnvelope};
 use store::text::Text;
 
 /// Writes usage and cost into the record. Called at most once per exchange.
-pub fn price(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
+pub(super) fn price(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
     let prices = &call.snapshot.prices;
     let found = call.candidate.price.and_then(|index| prices.at(index));
     let record = &mut held.record;
@@ -40,7 +40,7 @@ pub fn price(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
 }
 
 /// Ends the exchange: exactly once, whatever happened.
-pub fn close<I: Io>(shard: &Shard<I>, held: &mut Held, outcome: &Outcome) {
+pub(super) fn close<I: Io>(shard: &Shard<I>, held: &mut Held, outcome: &Outcome) {
     debug_assert!(held.open, "an exchange is closed once");
     held.open = false;
     held.record.ending = Text::from(outcome.ending.name());
@@ -58,7 +58,7 @@ pub fn close<I: Io>(shard: &Shard<I>, held: &mut Held, outcome: &Outcome) {
 }
 
 /// The outcome of an exchange that ended in a refusal of ours.
-pub fn refused(refusal: Refusal) -> Outcome {
+pub(super) fn refused(refusal: Refusal) -> Outcome {
     let ending = match refusal {
         Refusal::UpstreamTimeout => Ending::Deadline,
         Refusal::ShuttingDown => Ending::Shutdown,

@@ -16,7 +16,7 @@ enum Media {
 }
 
 /// An answer being judged.
-pub struct Reply {
+pub(crate) struct Reply {
     status: u16,
     media: Media,
     coded: bool,
@@ -25,7 +25,7 @@ pub struct Reply {
 
 impl Reply {
     /// Looks at a head that was parsed before.
-    pub fn new(bytes: &[u8], status: u16) -> Reply {
+    pub(crate) fn new(bytes: &[u8], status: u16) -> Reply {
         let mut fields = Fields::new();
         let mut reply =
             Reply { status, media: Media::Json, coded: false, scan: ReplyScan::new() };
@@ -40,7 +40,7 @@ impl Reply {
     }
 
     /// What the head alone rules out.
-    pub fn judge_head(&self) -> Result<(), Refusal> {
+    pub(crate) fn judge_head(&self) -> Result<(), Refusal> {
         match self.status {
             401 => Err(Refusal::UpstreamAuth),
             200..=299 if self.media == Media::Other => Err(Refusal::UpstreamInvalid),
@@ -50,14 +50,14 @@ impl Reply {
     }
 
     /// Reads body bytes as they pass.
-    pub fn feed(&mut self, body: &[u8]) {
+    pub(crate) fn feed(&mut self, body: &[u8]) {
         if !self.coded && self.media == Media::Json {
             self.scan.feed(body);
         }
     }
 
     /// Judges a success whose whole body has been read before a byte went out.
-    pub fn judge_whole(&mut self) -> Result<(), Refusal> {
+    pub(crate) fn judge_whole(&mut self) -> Result<(), Refusal> {
         if !(200..300).contains(&self.status) || self.coded {
             return Ok(());
         }
@@ -72,7 +72,7 @@ impl Reply {
     }
 
     /// The usage that was reported, if any.
-    pub fn usage(&mut self) -> UsageEnvelope {
+    pub(crate) fn usage(&mut self) -> UsageEnvelope {
         self.scan.finish().usage.unwrap_or_default()
     }
 }

@@ -30,7 +30,7 @@ const WITHHELD: usize = 1024;
 const PIECE_MAX: usize = 2 * LOOK_AHEAD;
 
 /// What came of it.
-pub struct Delivered {
+pub(crate) struct Delivered {
     /// For the record.
     pub outcome: Outcome,
     /// The client's connection can go on.
@@ -54,7 +54,7 @@ struct Relay<'a, I: Io> {
 }
 
 /// Passes the answer on.
-pub async fn pump<I: Io>(
+pub(crate) async fn pump<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     request: &Request,

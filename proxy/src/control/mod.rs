@@ -1,0 +1,4 @@
+//! The control thread: ordinary tokio, beside the shards. It may be slow; traffic goes on with
+//! what the shards hold.
+
+pub mod resolver;

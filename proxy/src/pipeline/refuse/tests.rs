@@ -1,0 +1,116 @@
+use super::*;
+
+fn all() -> Vec<Refusal> {
+    vec![
+        Refusal::BadHead { status: 400, why: "malformed request line" },
+        Refusal::BadHead { status: 431, why: "head too large" },
+        Refusal::RequestTimeout,
+        Refusal::LengthRequired,
+        Refusal::TooLarge,
+        Refusal::UnsupportedMedia { why: "no coding" },
+        Refusal::ExpectationFailed,
+        Refusal::UpgradeRequired,
+        Refusal::NotFound,
+        Refusal::MethodNotAllowed { allow: "POST" },
+        Refusal::NotImplemented,
+        Refusal::StreamNotServed,
+        Refusal::InvalidRequest { param: Some("model"), why: "model must be a string" },
+        Refusal::ModelMissing,
+        Refusal::InvalidApiKey,
+        Refusal::KeyRevoked,
+        Refusal::ModelNotFound,
+        Refusal::ModelUnavailable,
+        Refusal::NodeBusy,
+        Refusal::ShuttingDown,
+        Refusal::UpstreamUnreachable,
+        Refusal::UpstreamTimeout,
+        Refusal::UpstreamCut,
+        Refusal::UpstreamInvalid,
+        Refusal::EmptyCompletion,
+        Refusal::UpstreamAuth,
+        Refusal::Internal,
+    ]
+}
+
+fn origin(dialect: Dialect) -> Origin {
+    Origin {
+        id: RequestId([7; 16]),
+        route: None,
+        dialect,
+        is_head: false,
+        close: true,
+        is_10: false,
+    }
+}
+
+fn written(refusal: Refusal, dialect: Dialect) -> (String, serde_json::Value) {
+    let mut out = Vec::new();
+    write(&mut out, refusal, &origin(dialect), Some(b"caller-1"));
+    let text = String::from_utf8(out).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let length = head.lines().find_map(|l| l.strip_prefix("content-length:")).unwrap();
+    assert_eq!(length.trim().parse::<usize>().unwrap(), body.len(), "{head}");
+    (head.to_owned(), serde_json::from_str(body).unwrap())
+}
+
+#[test]
+fn every_refusal_has_a_face_a_counter_and_valid_json_in_every_dialect() {
+    for refusal in all() {
+        let face = refusal.face();
+        assert!(crate::observe::counters::REFUSAL_CODES.contains(&face.code), "{}", face.code);
+        for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses, Dialect::Gemini] {
+            let (head, body) = written(refusal, dialect);
+            let status = format!("HTTP/1.1 {} ", face.status);
+            assert!(head.starts_with(&status), "{head}");
+            match dialect {
+                Dialect::Chat | Dialect::Responses => {
+                    assert_eq!(body["error"]["code"], face.code);
+                    assert_eq!(body["error"]["message"], face.text);
+                }
+                Dialect::Messages => {
+                    assert_eq!(body["type"], "error");
+                    assert_eq!(body["error"]["message"], face.text);
+                    assert_eq!(body["request_id"], RequestId([7; 16]).to_string());
+                }
+                Dialect::Gemini => assert_eq!(body["error"]["code"], face.status),
+            }
+        }
+    }
+}
+
+#[test]
+fn only_a_defect_of_ours_is_500() {
+    for refusal in all().into_iter().filter(|r| *r != Refusal::Internal) {
+        assert_ne!(refusal.face().status, 500, "{refusal:?}");
+    }
+}
+
+#[test]
+fn texts_below_500_have_no_digits() {
+    for face in all().into_iter().map(Refusal::face).filter(|face| face.status < 500) {
+        assert!(!face.text.bytes().any(|b| b.is_ascii_digit()), "{}", face.text);
+    }
+}
+
+#[test]
+fn fields_say_what_the_client_must_know() {
+    let (head, _) = written(Refusal::NodeBusy, Dialect::Chat);
+    assert!(head.contains("\r\nretry-after: 1\r\n"), "{head}");
+    let (head, _) = written(Refusal::NotImplemented, Dialect::Chat);
+    assert!(head.contains("\r\nx-should-retry: false\r\n"), "{head}");
+    let (head, _) = written(Refusal::MethodNotAllowed { allow: "POST" }, Dialect::Chat);
+    assert!(head.contains("\r\nallow: POST\r\n"), "{head}");
+    let (head, _) = written(Refusal::UpgradeRequired, Dialect::Responses);
+    assert!(head.contains("\r\nupgrade: HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains("\r\nx-request-id: caller-1\r\n"), "{head}");
+    assert!(head.contains("\r\nconnection: close\r\n"), "{head}");
+}
+
+#[test]
+fn an_answer_to_head_has_the_length_and_no_body() {
+    let mut out = Vec::new();
+    let to = Origin { is_head: true, ..origin(Dialect::Chat) };
+    write(&mut out, Refusal::NotFound, &to, None);
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.ends_with("\r\n\r\n") && !text.contains("content-length: 0"), "{text}");
+}

@@ -1,0 +1,167 @@
+//! A node: shards, the control thread, and what they share. Used by `serve`, by `demo` and by the
+//! tests that need a whole process.
+
+use crate::config::Config;
+use crate::control::resolver;
+use crate::io::runtime::Driver;
+use crate::observe::counters::Counters;
+use crate::shard::mailbox::{Letter, Mailbox};
+use crate::shard::start::{self, Setup};
+use crate::upstream::addresses::Addresses;
+use crossbeam_queue::ArrayQueue;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use store::record::Record;
+
+/// Records that wait for whoever prints them, a shard: a tenth of a second at 40,000 a second.
+const RECORDS_WAITING: usize = 4096;
+
+/// Connections the kernel keeps for a shard that is busy: what `somaxconn` allows by default.
+const BACKLOG: i32 = 4096;
+
+/// How a node is started.
+pub struct Options {
+    /// Whether settled records are kept for [`Node::take_records`].
+    pub keep_records: bool,
+    /// Whether each shard stays on a core of its own.
+    pub pin: bool,
+}
+
+/// A running node.
+pub struct Node {
+    /// Where clients connect.
+    pub data: SocketAddr,
+    /// What each shard counts.
+    pub counters: Vec<Arc<Counters>>,
+    /// What each shard runs on.
+    pub drivers: Vec<Driver>,
+    mailboxes: Vec<Mailbox>,
+    records: Vec<Arc<ArrayQueue<Record>>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Node {
+    /// Binds, resolves and starts every shard; returns when all of them take connections.
+    pub fn start(config: &Config, options: &Options) -> io::Result<Node> {
+        let addresses = Arc::new(resolve_once(config)?);
+        let listeners = bind(config.listen_data, config.shards)?;
+        let first = listeners.first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut node = Node {
+            data: first.local_addr()?,
+            counters: Vec::new(),
+            drivers: Vec::new(),
+            mailboxes: Vec::new(),
+            records: Vec::new(),
+            threads: Vec::new(),
+        };
+        let identity = mint_node()?;
+        let (started, starting) = mpsc::channel();
+        for (number, listener) in listeners.into_iter().enumerate() {
+            let records = options.keep_records.then(|| Arc::new(ArrayQueue::new(RECORDS_WAITING)));
+            let setup = Setup {
+                number: u8::try_from(number).unwrap_or(u8::MAX),
+                node: identity,
+                start: 0,
+                driver: config.driver,
+                core: options.pin.then_some(number),
+                snapshot: config.snapshot.clone(),
+                addresses: addresses.clone(),
+                mailbox: Mailbox::default(),
+                counters: Arc::default(),
+                records,
+            };
+            node.spawn(setup, listener, started.clone())?;
+        }
+        drop(started);
+        for _ in 0..node.threads.len() {
+            let driver = starting.recv().map_err(|_| io::Error::other("a shard died"))?;
+            node.drivers.push(driver?);
+        }
+        Ok(node)
+    }
+
+    fn spawn(
+        &mut self,
+        setup: Setup,
+        listener: TcpListener,
+        started: mpsc::Sender<io::Result<Driver>>,
+    ) -> io::Result<()> {
+        self.counters.push(setup.counters.clone());
+        self.mailboxes.push(setup.mailbox.clone());
+        self.records.extend(setup.records.clone());
+        let thread = std::thread::Builder::new().name(format!("shard-{}", setup.number));
+        self.threads.push(thread.spawn(move || {
+            start::run(setup, listener, |driver| drop(started.send(driver)));
+        })?);
+        Ok(())
+    }
+
+    /// Tells every shard something.
+    pub fn tell(&self, letter: impl Fn() -> Letter) {
+        for mailbox in &self.mailboxes {
+            // A full mailbox belongs to a shard that is gone.
+            let _ = mailbox.send(letter());
+        }
+    }
+
+    /// Records settled since the last call, of all shards.
+    pub fn take_records(&self, mut each: impl FnMut(Record)) {
+        for queue in &self.records {
+            while let Some(record) = queue.pop() {
+                each(record);
+            }
+        }
+    }
+
+    /// Lets exchanges under way end, then stops.
+    pub fn drain(&mut self) {
+        self.tell(|| Letter::Drain);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.drain();
+    }
+}
+
+fn resolve_once(config: &Config) -> io::Result<Addresses> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(resolver::resolve(&config.snapshot, &Addresses::default())))
+}
+
+/// One listener a shard on the same port: the kernel spreads connections over them.
+fn bind(address: SocketAddr, shards: usize) -> io::Result<Vec<TcpListener>> {
+    let mut listeners: Vec<TcpListener> = Vec::new();
+    let mut address = address;
+    for _ in 0..shards {
+        let socket = socket2::Socket::new(
+            socket2::Domain::for_address(address),
+            socket2::Type::STREAM.cloexec(),
+            Some(socket2::Protocol::TCP),
+        )?;
+        socket.set_reuse_address(true)?;
+        socket.set_reuse_port(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        let listener = TcpListener::from(socket);
+        // Port 0 is chosen once and shared.
+        address = listener.local_addr()?;
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
+/// Three random bytes that tell this node's request ids from others'.
+fn mint_node() -> io::Result<[u8; 3]> {
+    let mut node = [0; 3];
+    let random = ring::rand::SystemRandom::new();
+    ring::rand::SecureRandom::fill(&random, &mut node).map_err(|_| io::ErrorKind::Other)?;
+    Ok(node)
+}
