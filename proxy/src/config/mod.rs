@@ -1,3 +1,66 @@
 //! Text to snapshot, off the cores: everything that can be refused is refused here.
+//!
+//! `shape` lists the keys, `file` is the file as written, `compile` checks it against itself and
+//! the world ([`Env`]) and builds the [`snapshot::Snapshot`]. All errors of a file are told at
+//! once, with line and column; a secret is in none of them.
 
+pub mod check;
+pub mod env;
+pub mod findings;
+pub mod prices;
+pub mod shape;
 pub mod snapshot;
+
+mod base_url;
+mod compile;
+mod file;
+mod names;
+mod quantity;
+mod reader;
+mod routing;
+mod secret;
+
+pub use compile::Config;
+pub use env::{Env, ProcessEnv};
+pub use findings::{ConfigErrors, Finding};
+
+use file::File;
+use findings::Findings;
+use std::path::Path;
+use toml::de::DeTable;
+
+/// Reads and compiles the file at `path`.
+pub fn load(path: &Path, env: &dyn Env) -> Result<Config, ConfigErrors> {
+    let name = path.display().to_string();
+    match env.read_file(path) {
+        Ok(text) => parse(&name, &text, env),
+        Err(error) => Err(ConfigErrors::whole(&name, format!("cannot be read: {error}"))),
+    }
+}
+
+/// Compiles `text`, which is what the file `name` holds; files it refers to by a relative path
+/// are next to it.
+pub fn parse(name: &str, text: &str, env: &dyn Env) -> Result<Config, ConfigErrors> {
+    let mut findings = Findings::new(text);
+    let (document, faults) = DeTable::parse_recoverable(text);
+    if !faults.is_empty() {
+        // What was recovered would only give errors that follow from these.
+        for fault in faults {
+            let at = fault.span().map_or(0, |span| span.start);
+            findings.error(at, fault.message());
+        }
+        return Err(findings.refusal(name));
+    }
+    let file = File::read(&document, &mut findings);
+    let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+    let config = compile::compile(name, &file, folder, env, &mut findings);
+    match config {
+        Some(config) if findings.is_clean() => {
+            Ok(Config { warnings: findings.warnings(), ..config })
+        }
+        _ => Err(findings.refusal(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -73,6 +73,15 @@ impl PriceList {
         self.by_name.get(provider)?.get(model).copied()
     }
 
+    /// The price of a candidate: its name exactly, else in lower case, else without the date of
+    /// a snapshot (`-2025-08-07`, `-20250807`). Never a neighbour by prefix.
+    pub fn lookup(&self, provider: &str, model: &str) -> Option<PriceIx> {
+        self.find(provider, model).or_else(|| {
+            let lower = model.to_ascii_lowercase();
+            self.find(provider, &lower).or_else(|| self.find(provider, undated(&lower)?))
+        })
+    }
+
     /// The price at a place of this list.
     pub fn at(&self, index: PriceIx) -> Option<&ModelPrice> {
         self.prices.get(index.0 as usize)
@@ -97,5 +106,50 @@ impl ModelPrice {
         ];
         let sum: u128 = terms.iter().map(|&(n, rate)| u128::from(n) * u128::from(rate)).sum();
         PicoUsd(u64::try_from(sum).unwrap_or(u64::MAX))
+    }
+}
+
+/// A model's name without the date of its snapshot, if it ends in one.
+fn undated(model: &str) -> Option<&str> {
+    for shape in ["-dddd-dd-dd", "-dddddddd"] {
+        let Some(at) = model.len().checked_sub(shape.len()) else { continue };
+        let Some((stem, date)) = model.split_at_checked(at) else { continue };
+        let fits = |(b, s): (u8, u8)| if s == b'd' { b.is_ascii_digit() } else { b == s };
+        if !stem.is_empty() && date.bytes().zip(shape.bytes()).all(fits) {
+            return Some(stem);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_is_found_by_name_or_dated_name_and_never_by_prefix() {
+        let mut list = PriceList::new(1);
+        for model in ["gpt-4o", "gpt-4o-mini", "glm-4", "gpt-4o-2024-05-13"] {
+            list.insert("openai", &[model], ModelPrice { tiers: Vec::new() });
+        }
+        for (asked, found) in [
+            ("gpt-4o", Some(0)),
+            ("gpt-4o-mini", Some(1)),
+            ("gpt-4o-mini-2024-07-18", Some(1)),
+            ("gpt-4o-mini-20240718", Some(1)),
+            ("gpt-4o-2024-05-13", Some(3)),
+            ("gpt-4o-2024-08-06", Some(0)),
+            ("GPT-4o", Some(0)),
+            ("glm-4.7", None),
+            ("gpt-4orange", None),
+            ("gpt-4o-2024-8-06", None),
+            ("gpt-4o-preview", None),
+            ("-2024-08-06", None),
+            ("ß-2024-08-06", None),
+            ("", None),
+        ] {
+            assert_eq!(list.lookup("openai", asked), found.map(PriceIx), "{asked}");
+        }
+        assert_eq!(list.lookup("other", "gpt-4o"), None);
     }
 }

@@ -1,0 +1,170 @@
+//! What `tollgate check FILE` prints: the configuration as it was understood, or its errors; for
+//! people and as JSON. Never a secret. The exit code is 0 for a usable file and 2 for any other.
+
+use super::compile::Config;
+use super::findings::{ConfigErrors, Finding};
+use super::snapshot::{Host, Provider, ProviderKind};
+use crate::exchange::plan::Candidate;
+use crate::io::runtime::Choice;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Exit code of a usable configuration.
+pub const EXIT_USABLE: u8 = 0;
+
+/// Exit code of one that is refused.
+pub const EXIT_REFUSED: u8 = 2;
+
+/// The configuration in a few lines, warnings first.
+pub fn report(config: &Config) -> String {
+    let mut text = String::new();
+    for warning in &config.warnings {
+        line(&mut text, &format!("warning: {}", warning.located(&config.file)));
+    }
+    let snapshot = &config.snapshot;
+    line(&mut text, &format!("{}: usable", config.file));
+    if let Some(node) = &config.node {
+        line(&mut text, &format!("  node       {node}"));
+    }
+    let listen = format!("data {}, admin {}", config.listen_data, config.listen_admin);
+    line(&mut text, &format!("  listen     {listen}"));
+    let driver = driver_name(config.driver);
+    line(&mut text, &format!("  shards     {}, driver {driver}", config.shards));
+    for provider in &snapshot.providers {
+        line(&mut text, &format!("  provider   {}", provider_line(provider)));
+    }
+    for (name, candidates) in sorted(snapshot.models.iter()) {
+        let to: Vec<String> = candidates.iter().map(|c| candidate_name(config, c)).collect();
+        line(&mut text, &format!("  model      {name} -> {}", to.join(", ")));
+    }
+    for (name, target) in sorted(snapshot.aliases.iter()) {
+        line(&mut text, &format!("  alias      {name} -> {target}"));
+    }
+    line(&mut text, &format!("  keys       {}", snapshot.keys.len()));
+    line(&mut text, &format!("  prices     version {}", snapshot.prices.version));
+    text
+}
+
+/// The configuration as one JSON object.
+pub fn report_json(config: &Config) -> String {
+    let snapshot = &config.snapshot;
+    let providers: Vec<Value> = snapshot.providers.iter().map(provider_json).collect();
+    let models: Vec<Value> = sorted(snapshot.models.iter())
+        .map(|(name, candidates)| {
+            let to: Vec<Value> = candidates.iter().map(|c| candidate_json(config, c)).collect();
+            json!({"name": name, "candidates": to})
+        })
+        .collect();
+    let aliases: Vec<Value> = sorted(snapshot.aliases.iter())
+        .map(|(name, target)| json!({"name": name, "target": target}))
+        .collect();
+    json!({
+        "file": config.file,
+        "usable": true,
+        "errors": [],
+        "warnings": findings_json(&config.warnings),
+        "node": config.node,
+        "listen": {
+            "data": config.listen_data.to_string(),
+            "admin": config.listen_admin.to_string(),
+        },
+        "shards": {"count": config.shards, "driver": driver_name(config.driver)},
+        "providers": providers,
+        "models": models,
+        "aliases": aliases,
+        "keys": snapshot.keys.len(),
+        "price_version": snapshot.prices.version,
+    })
+    .to_string()
+}
+
+/// A refused configuration as one JSON object of the same kind.
+pub fn errors_json(errors: &ConfigErrors) -> String {
+    json!({
+        "file": errors.file,
+        "usable": false,
+        "errors": findings_json(&errors.errors),
+        "warnings": [],
+    })
+    .to_string()
+}
+
+fn line(text: &mut String, line: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{line}");
+}
+
+/// A map by name: the order of a hash map differs from run to run.
+fn sorted<'m, V: 'm>(
+    entries: impl Iterator<Item = (&'m Box<str>, &'m V)>,
+) -> impl Iterator<Item = (&'m Box<str>, &'m V)> {
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort_by_key(|(name, _)| *name);
+    entries.into_iter()
+}
+
+fn provider_line(provider: &Provider) -> String {
+    let mut text = format!("{} ({}) at {}", provider.name, kind(provider), url(provider));
+    if !provider.serves.is_empty() {
+        // Formatting into a String cannot fail.
+        let _ = write!(text, ", serves {}", provider.serves.join(", "));
+    }
+    text
+}
+
+fn provider_json(provider: &Provider) -> Value {
+    let dialled = match &provider.host {
+        Host::Name(name) => format!("{name}:{}", provider.port),
+        Host::Address(address) => address.to_string(),
+    };
+    let credentials: Vec<&str> = provider.credentials.iter().map(|c| &*c.name).collect();
+    json!({
+        "name": provider.name,
+        "kind": kind(provider),
+        "base_url": url(provider),
+        "dialled": dialled,
+        "credentials": credentials,
+        "models": provider.serves,
+    })
+}
+
+fn url(provider: &Provider) -> String {
+    format!("http://{}{}", provider.authority, provider.base_path)
+}
+
+fn kind(provider: &Provider) -> &'static str {
+    match provider.kind {
+        ProviderKind::OpenAi => "openai",
+        ProviderKind::Anthropic => "anthropic",
+    }
+}
+
+fn candidate_name(config: &Config, candidate: &Candidate) -> String {
+    let provider = &config.snapshot.provider(candidate.provider).name;
+    let priced = if candidate.price.is_some() { "" } else { " (no price)" };
+    format!("{provider}/{}{priced}", candidate.model.as_deref().unwrap_or("*"))
+}
+
+fn candidate_json(config: &Config, candidate: &Candidate) -> Value {
+    json!({
+        "provider": config.snapshot.provider(candidate.provider).name,
+        "model": candidate.model.as_deref(),
+        "priced": candidate.price.is_some(),
+    })
+}
+
+fn findings_json(findings: &[Finding]) -> Vec<Value> {
+    let place = |n: usize| if n == 0 { Value::Null } else { n.into() };
+    findings
+        .iter()
+        .map(|f| json!({"line": place(f.line), "column": place(f.column), "text": f.text}))
+        .collect()
+}
+
+fn driver_name(driver: Choice) -> &'static str {
+    match driver {
+        Choice::Auto => "auto",
+        Choice::Uring => "uring",
+        Choice::Epoll => "epoll",
+    }
+}

@@ -1,0 +1,284 @@
+//! The file, checked against itself and the world, becomes a snapshot and what the process
+//! needs beside it. Past this point no value is checked again.
+
+use super::env::Env;
+use super::file::{self, File};
+use super::findings::{At, Finding, Findings, quoted};
+use super::names::{Seen, printable, token};
+use super::prices;
+use super::reader::nearest;
+use super::routing::routing;
+use super::snapshot::{Bounds, Deadlines, Snapshot};
+use crate::exchange::bundle::Bundle;
+use crate::exchange::ids::KeyId;
+use crate::exchange::price::PriceList;
+use crate::io::TICK;
+use crate::io::runtime::Choice;
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where clients call, unless configured.
+const DATA_PORT: u16 = 4180;
+
+/// Where operators look, unless configured.
+const ADMIN_PORT: u16 = 4181;
+
+/// Shards of a node: a request id has one byte for its shard.
+const SHARDS_MAX: usize = 256;
+
+/// Longest deadline: longer than any exchange, so a mistyped unit shows.
+const DEADLINE_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// Smallest request bound: below it no real call fits.
+const REQUEST_BYTES_MIN: u64 = 1024;
+
+/// Largest request bound: places in a body are 32-bit numbers.
+const REQUEST_BYTES_MAX: u64 = 1 << 30;
+
+/// Largest allowance of one shard: more than a machine has, so a mistyped unit shows.
+const HELD_BYTES_MAX: u64 = 1 << 40;
+
+/// The allowance unless configured, as a multiple of the request bound.
+const HELD_REQUESTS: u64 = 8;
+
+/// SHA-256 of no bytes, and of one line feed: what hashing an unset variable gives.
+const DIGESTS_OF_NOTHING: [&str; 2] = [
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    "01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b",
+];
+
+/// A configuration in force.
+#[derive(Debug)]
+pub struct Config {
+    /// The file's name, as it was given.
+    pub file: Box<str>,
+    /// The node's name, if it has one.
+    pub node: Option<Box<str>>,
+    /// What the shards read; version 1.
+    pub snapshot: Arc<Snapshot>,
+    /// Where clients call.
+    pub listen_data: SocketAddr,
+    /// Health, metrics; loopback only.
+    pub listen_admin: SocketAddr,
+    /// Number of shards, 1 to 256.
+    pub shards: usize,
+    /// Which driver the shards ask for.
+    pub driver: Choice,
+    /// What is allowed and probably not meant.
+    pub warnings: Vec<Finding>,
+}
+
+/// Compiles a file. The result counts only while `findings` is clean.
+pub(super) fn compile(
+    name: &str,
+    file: &File,
+    folder: &Path,
+    env: &dyn Env,
+    findings: &mut Findings<'_>,
+) -> Option<Config> {
+    if let Some(node) = &file.node {
+        token(node, "the name of the node", findings);
+    }
+    let prices = price_list(file, folder, env, findings);
+    let routing = routing(file, &prices, folder, env, findings);
+    let keys = keys(&file.keys, findings);
+    let (deadlines, bounds) = (deadlines(file, findings), bounds(&file.limits, findings));
+    let (shards, driver) = (shards(file, env, findings), driver(file, findings));
+    let (listen_data, listen_admin) = listen(&file.listen, findings)?;
+    let snapshot = Snapshot {
+        version: 1,
+        providers: routing.providers,
+        models: routing.models,
+        aliases: routing.aliases,
+        keys,
+        prices,
+        deadlines,
+        bounds,
+    };
+    Some(Config {
+        file: name.into(),
+        node: file.node.as_ref().map(|node| node.value.clone()),
+        snapshot: Arc::new(snapshot),
+        listen_data,
+        listen_admin,
+        shards,
+        driver,
+        warnings: Vec::new(),
+    })
+}
+
+fn price_list(file: &File, folder: &Path, env: &dyn Env, findings: &mut Findings<'_>) -> PriceList {
+    let (at, list) = match &file.price_file {
+        None => (0, prices::built_in().map_err(|why| format!("the built-in prices: {why}"))),
+        Some(path) => {
+            let shown = quoted(&path.value);
+            let text = env.read_file(&folder.join(&*path.value));
+            let text = text.map_err(|error| format!("price file {shown} cannot be read: {error}"));
+            let list = text.and_then(|text| {
+                prices::parse(&text).map_err(|why| format!("price file {shown}: {why}"))
+            });
+            (path.at, list)
+        }
+    };
+    list.unwrap_or_else(|why| {
+        findings.error(at, why);
+        PriceList::default()
+    })
+}
+
+fn keys(written: &[file::Key], findings: &mut Findings<'_>) -> HashMap<[u8; 32], Arc<Bundle>> {
+    let mut keys = HashMap::new();
+    let mut names = Seen::new("key");
+    for (n, key) in written.iter().enumerate() {
+        if let Some(name) = &key.name {
+            printable(name, "the name of a key", findings);
+            names.note(name, findings);
+        }
+        let Some(sha256) = &key.sha256 else { continue };
+        let Some(digest) = digest(&sha256.value) else {
+            let what = "sha256 must be the 64 hexadecimal digits of a key's SHA-256";
+            findings.error(sha256.at, what);
+            continue;
+        };
+        if DIGESTS_OF_NOTHING.iter().any(|nothing| nothing.eq_ignore_ascii_case(&sha256.value)) {
+            findings.error(sha256.at, "sha256 is the digest of an empty key");
+        }
+        let name = key.name.as_ref().map_or("", |name| &name.value);
+        let bundle = Arc::new(Bundle::new(KeyId(n as u64 + 1), name));
+        if keys.insert(digest, bundle).is_some() {
+            findings.error(sha256.at, "another [[key]] has the same sha256");
+        }
+    }
+    if written.is_empty() {
+        findings.warn(0, "there is no [[key]]: every call will be refused");
+    }
+    keys
+}
+
+fn digest(hex: &str) -> Option<[u8; 32]> {
+    if hex.len() != 64 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut digest = [0; 32];
+    for (n, byte) in digest.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(2 * n..2 * n + 2)?, 16).ok()?;
+    }
+    Some(digest)
+}
+
+fn deadlines(file: &File, findings: &mut Findings<'_>) -> Deadlines {
+    let mut deadlines = Deadlines::default();
+    for (name, span) in &file.deadlines {
+        if !(TICK..=DEADLINE_MAX).contains(&span.value) {
+            let range = "must be between 100ms, the step of the clock, and 24h";
+            findings.error(span.at, format!("\"{name}\" in [deadlines] {range}"));
+        }
+        let field = match *name {
+            "connect" => &mut deadlines.connect,
+            "first_byte" => &mut deadlines.first_byte,
+            "between_bytes" => &mut deadlines.between_bytes,
+            "header" => &mut deadlines.header,
+            "body" => &mut deadlines.body,
+            "client_idle" => &mut deadlines.client_idle,
+            "write_stall" => &mut deadlines.write_stall,
+            "pooled" => &mut deadlines.pooled,
+            "drain" => &mut deadlines.drain,
+            other => {
+                debug_assert!(false, "{other} is in the shape and not here");
+                continue;
+            }
+        };
+        *field = span.value;
+    }
+    deadlines
+}
+
+fn bounds(written: &file::Limits, findings: &mut Findings<'_>) -> Bounds {
+    let request = written.request_bytes.as_ref();
+    let request_bytes = request.map_or(Bounds::default().request_bytes, |size| size.value);
+    if let Some(size) = request
+        && !(REQUEST_BYTES_MIN..=REQUEST_BYTES_MAX).contains(&size.value)
+    {
+        findings.error(size.at, "\"request_bytes\" in [limits] must be between 1KiB and 1GiB");
+    }
+    let held = written.held_bytes.as_ref();
+    let held_bytes =
+        held.map_or_else(|| request_bytes.saturating_mul(HELD_REQUESTS), |size| size.value);
+    if let Some(size) = held {
+        if size.value > HELD_BYTES_MAX {
+            findings.error(size.at, "\"held_bytes\" in [limits] must be at most 1024GiB");
+        } else if size.value < request_bytes {
+            let why = "is below \"request_bytes\": the largest request would never fit";
+            findings.error(size.at, format!("\"held_bytes\" in [limits] {why}"));
+        }
+    }
+    Bounds { request_bytes, held_bytes }
+}
+
+fn shards(file: &File, env: &dyn Env, findings: &mut Findings<'_>) -> usize {
+    let Some(count) = &file.shards.count else { return env.cores().clamp(1, SHARDS_MAX) };
+    match usize::try_from(count.value) {
+        Ok(shards @ 1..=SHARDS_MAX) => shards,
+        _ => {
+            findings.error(count.at, "\"count\" in [shards] must be between 1 and 256");
+            1
+        }
+    }
+}
+
+fn driver(file: &File, findings: &mut Findings<'_>) -> Choice {
+    let Some(driver) = &file.shards.driver else { return Choice::Auto };
+    match &*driver.value {
+        "auto" => Choice::Auto,
+        "uring" => Choice::Uring,
+        "epoll" => Choice::Epoll,
+        other => {
+            let near = nearest(other, ["auto", "uring", "epoll"].into_iter());
+            let hint = near.map(|near| format!("; did you mean \"{near}\"?"));
+            let hint = hint.unwrap_or_default();
+            let what = "\"driver\" in [shards] must be auto, uring or epoll";
+            findings.error(driver.at, format!("{what}{hint}"));
+            Choice::Auto
+        }
+    }
+}
+
+fn listen(written: &file::Listen, findings: &mut Findings<'_>) -> Option<(SocketAddr, SocketAddr)> {
+    let data = address("data", written.data.as_ref(), DATA_PORT, findings);
+    let admin = address("admin", written.admin.as_ref(), ADMIN_PORT, findings);
+    let (data, admin) = (data?, admin?);
+    if let Some(at) = &written.data
+        && !data.ip().to_canonical().is_loopback()
+    {
+        findings.warn(at.at, "\"data\" in [listen] is reachable from other machines, without TLS");
+    }
+    if let Some(at) = &written.admin
+        && !admin.ip().to_canonical().is_loopback()
+    {
+        let why = "must be a loopback address: tokens for it are not built yet";
+        findings.error(at.at, format!("\"admin\" in [listen] {why}"));
+    }
+    if data == admin && data.port() != 0 {
+        let at = written.admin.as_ref().or(written.data.as_ref()).map_or(0, |text| text.at);
+        findings.error(at, "\"data\" and \"admin\" in [listen] are the same address");
+    }
+    Some((data, admin))
+}
+
+fn address(
+    key: &str,
+    written: Option<&At<Box<str>>>,
+    port: u16,
+    findings: &mut Findings<'_>,
+) -> Option<SocketAddr> {
+    let Some(text) = written else { return Some((Ipv4Addr::LOCALHOST, port).into()) };
+    let address = text.value.parse().ok();
+    if address.is_none() {
+        let what = "must be an address and a port, such as \"127.0.0.1:4180\" or \"[::1]:4180\"";
+        findings.error(text.at, format!("\"{key}\" in [listen] {what}"));
+    }
+    address
+}

@@ -1,0 +1,205 @@
+//! The configuration as written: every key that was there, with its place, nothing checked
+//! against anything else.
+//!
+//! What must be there and is not has already been noted as an error by the reader; it is `None`
+//! here so that the rest can still be checked.
+
+use super::findings::{At, Findings};
+use super::reader::Reader;
+use super::secret::SecretRef;
+use super::shape;
+use std::time::Duration;
+use toml::Spanned;
+use toml::de::DeTable;
+
+type Text = At<Box<str>>;
+
+/// The whole file.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) node: Option<Text>,
+    pub(super) listen: Listen,
+    pub(super) shards: Shards,
+    pub(super) providers: Vec<Provider>,
+    pub(super) models: Vec<Model>,
+    pub(super) aliases: Vec<(Text, Text)>,
+    pub(super) keys: Vec<Key>,
+    pub(super) price_file: Option<Text>,
+    pub(super) limits: Limits,
+    pub(super) deadlines: Deadlines,
+}
+
+/// `[listen]`.
+#[derive(Debug, Default)]
+pub(super) struct Listen {
+    pub(super) data: Option<Text>,
+    pub(super) admin: Option<Text>,
+}
+
+/// `[shards]`.
+#[derive(Debug, Default)]
+pub(super) struct Shards {
+    pub(super) count: Option<At<i64>>,
+    pub(super) driver: Option<Text>,
+}
+
+/// `[[provider]]`.
+#[derive(Debug)]
+pub(super) struct Provider {
+    pub(super) at: usize,
+    pub(super) name: Option<Text>,
+    pub(super) kind: Option<Text>,
+    pub(super) base_url: Option<Text>,
+    pub(super) credentials: Vec<Credential>,
+    /// Whether the key is there, with whatever value.
+    pub(super) has_credentials: bool,
+    pub(super) models: Vec<Text>,
+}
+
+/// An entry of `credentials`.
+#[derive(Debug)]
+pub(super) struct Credential {
+    pub(super) at: usize,
+    pub(super) name: Option<Text>,
+    pub(super) key: Option<At<SecretRef>>,
+}
+
+/// `[[model]]`.
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) name: Option<Text>,
+    pub(super) candidates: Vec<Candidate>,
+}
+
+/// An entry of `candidates`.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) at: usize,
+    pub(super) provider: Option<Text>,
+    pub(super) model: Option<Text>,
+}
+
+/// `[[key]]`.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) name: Option<Text>,
+    pub(super) sha256: Option<Text>,
+}
+
+/// `[limits]`.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    pub(super) request_bytes: Option<At<u64>>,
+    pub(super) held_bytes: Option<At<u64>>,
+}
+
+/// `[deadlines]`, as pairs of key and value.
+pub(super) type Deadlines = Vec<(&'static str, At<Duration>)>;
+
+impl File {
+    /// Reads the parsed document.
+    pub(super) fn read(document: &Spanned<DeTable<'_>>, findings: &mut Findings<'_>) -> File {
+        let root = Reader::open(&shape::ROOT, document.get_ref(), 0, findings);
+        let providers = root.tables("provider", &shape::PROVIDER, findings);
+        let models = root.tables("model", &shape::MODEL, findings);
+        let keys = root.tables("key", &shape::KEY, findings);
+        let aliases = root.table("alias", &shape::ALIAS, findings);
+        let price = root.table("price", &shape::PRICE, findings);
+        File {
+            node: root.text("node", findings),
+            listen: listen(&root, findings),
+            shards: shards(&root, findings),
+            providers: providers.iter().map(|table| provider(table, findings)).collect(),
+            models: models.iter().map(|table| model(table, findings)).collect(),
+            aliases: aliases.map(|table| table.entries(findings)).unwrap_or_default(),
+            keys: keys.iter().map(|table| key(table, findings)).collect(),
+            price_file: price.and_then(|table| table.required("file", findings)),
+            limits: limits(&root, findings),
+            deadlines: deadlines(&root, findings),
+        }
+    }
+}
+
+fn listen(root: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Listen {
+    let Some(table) = root.table("listen", &shape::LISTEN, findings) else {
+        return Listen::default();
+    };
+    Listen { data: table.text("data", findings), admin: table.text("admin", findings) }
+}
+
+fn shards(root: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Shards {
+    let Some(table) = root.table("shards", &shape::SHARDS, findings) else {
+        return Shards::default();
+    };
+    Shards { count: table.integer("count", findings), driver: table.text("driver", findings) }
+}
+
+fn provider(table: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Provider {
+    if !table.has("credentials") {
+        table.missing("credentials", findings);
+    }
+    let credentials = table.tables("credentials", &shape::CREDENTIAL, findings);
+    Provider {
+        at: table.at,
+        name: table.required("name", findings),
+        kind: table.required("kind", findings),
+        base_url: table.required("base_url", findings),
+        credentials: credentials.iter().map(|entry| credential(entry, findings)).collect(),
+        has_credentials: table.has("credentials"),
+        models: table.texts("models", findings),
+    }
+}
+
+fn credential(table: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Credential {
+    let key = table.required("key", findings).and_then(|text| {
+        // A literal is refused before it gets into a structure that could be shown.
+        let reference = SecretRef::parse(&text.value);
+        if let Err(why) = &reference {
+            findings.error(text.at, *why);
+        }
+        Some(At { value: reference.ok()?, at: text.at })
+    });
+    Credential { at: table.at, name: table.required("name", findings), key }
+}
+
+fn model(table: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Model {
+    let candidates = table.tables("candidates", &shape::CANDIDATE, findings);
+    if !table.has("candidates") {
+        table.missing("candidates", findings);
+    } else if candidates.is_empty() {
+        findings.error(table.at, "[[model]] has no candidate");
+    }
+    Model {
+        name: table.required("name", findings),
+        candidates: candidates
+            .iter()
+            .map(|entry| Candidate {
+                at: entry.at,
+                provider: entry.required("provider", findings),
+                model: entry.text("model", findings),
+            })
+            .collect(),
+    }
+}
+
+fn key(table: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Key {
+    Key { name: table.required("name", findings), sha256: table.required("sha256", findings) }
+}
+
+fn limits(root: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Limits {
+    let Some(table) = root.table("limits", &shape::LIMITS, findings) else {
+        return Limits::default();
+    };
+    Limits {
+        request_bytes: table.size("request_bytes", findings),
+        held_bytes: table.size("held_bytes", findings),
+    }
+}
+
+fn deadlines(root: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Deadlines {
+    let Some(table) = root.table("deadlines", &shape::DEADLINES, findings) else {
+        return Vec::new();
+    };
+    let keys = shape::DEADLINES.keys.iter();
+    keys.filter_map(|key| Some((key.name, table.duration(key.name, findings)?))).collect()
+}

@@ -1,0 +1,245 @@
+//! Reads one table of the file after its [`Shape`]: every value with its place, every fault
+//! noted instead of thrown, so that one pass tells them all.
+//!
+//! It never repeats a value: a secret may stand where a number was meant.
+
+use super::findings::{At, Findings, quoted};
+use super::quantity;
+use super::shape::{SHAPES, Shape, State};
+use std::time::Duration;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// One table, its keys already checked.
+pub(super) struct Reader<'a, 't> {
+    shape: &'static Shape,
+    table: &'a DeTable<'t>,
+    /// Where the table begins.
+    pub(super) at: usize,
+}
+
+impl<'a, 't> Reader<'a, 't> {
+    /// Checks the names of a table's keys.
+    pub(super) fn open(
+        shape: &'static Shape,
+        table: &'a DeTable<'t>,
+        at: usize,
+        findings: &mut Findings<'_>,
+    ) -> Reader<'a, 't> {
+        for name in table.keys() {
+            let place = name.span().start;
+            match shape.key(name.get_ref()).map(|key| key.state) {
+                Some(State::Read) => {}
+                Some(State::Later(what)) => {
+                    let key = quoted(name.get_ref());
+                    let label = shape.label;
+                    findings.error(place, format!("{key} in {label}: {what} is not built yet"));
+                }
+                None if shape.keys.is_empty() => {}
+                None => findings.error(place, unknown(shape, name.get_ref())),
+            }
+        }
+        Reader { shape, table, at }
+    }
+
+    fn value(&self, key: &str) -> Option<&'a Spanned<DeValue<'t>>> {
+        debug_assert!(
+            self.shape.key(key).is_some_and(|k| k.state == State::Read),
+            "{key} is read and not in the shape"
+        );
+        self.table.get(key)
+    }
+
+    /// A text, if it is there.
+    pub(super) fn text(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<Box<str>>> {
+        let value = self.value(key)?;
+        self.as_text(key, value, findings)
+    }
+
+    /// A text that must be there.
+    pub(super) fn required(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<Box<str>>> {
+        if self.value(key).is_none() {
+            self.missing(key, findings);
+        }
+        self.text(key, findings)
+    }
+
+    /// Notes that a key is missing.
+    pub(super) fn missing(&self, key: &str, findings: &mut Findings<'_>) {
+        findings.error(self.at, format!("{} lacks \"{key}\"", self.shape.label));
+    }
+
+    /// Whether a key is there at all.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.value(key).is_some()
+    }
+
+    /// A list of texts; empty when it is not there.
+    pub(super) fn texts(&self, key: &str, findings: &mut Findings<'_>) -> Vec<At<Box<str>>> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        let Some(array) = value.get_ref().as_array() else {
+            self.wrong(key, "a list of texts", value, findings);
+            return Vec::new();
+        };
+        array.iter().filter_map(|item| self.as_text(key, item, findings)).collect()
+    }
+
+    /// A whole number.
+    pub(super) fn integer(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<i64>> {
+        let value = self.value(key)?;
+        let at = value.span().start;
+        let Some(integer) = value.get_ref().as_integer() else {
+            self.wrong(key, "a whole number", value, findings);
+            return None;
+        };
+        match i64::from_str_radix(integer.as_str(), integer.radix()) {
+            Ok(value) => Some(At { value, at }),
+            Err(_) => {
+                findings.error(at, format!("\"{key}\" in {} is too large", self.shape.label));
+                None
+            }
+        }
+    }
+
+    /// Bytes: a whole number, or a text such as `"32MiB"`.
+    pub(super) fn size(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<u64>> {
+        let value = self.value(key)?;
+        let at = value.span().start;
+        let bytes = match value.get_ref() {
+            DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok(),
+            DeValue::String(text) => quantity::size(text),
+            _ => None,
+        };
+        if bytes.is_none() {
+            let what = "must be bytes as a whole number or a text such as \"32MiB\"";
+            findings.error(at, format!("\"{key}\" in {} {what}", self.shape.label));
+        }
+        Some(At { value: bytes?, at })
+    }
+
+    /// A time span such as `"10s"`; a bare number is refused, since it has no unit.
+    pub(super) fn duration(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<Duration>> {
+        let value = self.value(key)?;
+        let at = value.span().start;
+        let span = value.get_ref().as_str().and_then(quantity::duration);
+        if span.is_none() {
+            let what = "must be a whole number with a unit, such as \"500ms\", \"10s\" or \"2m\"";
+            findings.error(at, format!("\"{key}\" in {} {what}", self.shape.label));
+        }
+        Some(At { value: span?, at })
+    }
+
+    /// A table inside this one.
+    pub(super) fn table(
+        &self,
+        key: &str,
+        shape: &'static Shape,
+        findings: &mut Findings<'_>,
+    ) -> Option<Reader<'a, 't>> {
+        let value = self.value(key)?;
+        let Some(table) = value.get_ref().as_table() else {
+            self.wrong(key, &format!("the table {}", shape.label), value, findings);
+            return None;
+        };
+        Some(Reader::open(shape, table, value.span().start, findings))
+    }
+
+    /// A list of tables inside this one; empty when it is not there.
+    pub(super) fn tables(
+        &self,
+        key: &str,
+        shape: &'static Shape,
+        findings: &mut Findings<'_>,
+    ) -> Vec<Reader<'a, 't>> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        let Some(array) = value.get_ref().as_array() else {
+            self.wrong(key, "a list of tables", value, findings);
+            return Vec::new();
+        };
+        let mut readers = Vec::new();
+        for item in array.iter() {
+            match item.get_ref().as_table() {
+                Some(table) => {
+                    readers.push(Reader::open(shape, table, item.span().start, findings));
+                }
+                None => self.wrong(key, "a list of tables", item, findings),
+            }
+        }
+        readers
+    }
+
+    /// Every key with its text, where any name is a key; in the order of the file.
+    pub(super) fn entries(&self, findings: &mut Findings<'_>) -> Vec<(At<Box<str>>, At<Box<str>>)> {
+        let mut entries = Vec::new();
+        for (name, value) in self.table.iter() {
+            let key = At { value: name.get_ref().as_ref().into(), at: name.span().start };
+            if let Some(text) = self.as_text(name.get_ref(), value, findings) {
+                entries.push((key, text));
+            }
+        }
+        entries.sort_by_key(|(key, _)| key.at);
+        entries
+    }
+
+    fn as_text(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue<'t>>,
+        findings: &mut Findings<'_>,
+    ) -> Option<At<Box<str>>> {
+        let Some(text) = value.get_ref().as_str() else {
+            self.wrong(key, "a text", value, findings);
+            return None;
+        };
+        Some(At { value: text.into(), at: value.span().start })
+    }
+
+    fn wrong(
+        &self,
+        key: &str,
+        wanted: &str,
+        value: &Spanned<DeValue<'t>>,
+        findings: &mut Findings<'_>,
+    ) {
+        let found = match value.get_ref() {
+            DeValue::String(_) => "a text",
+            DeValue::Integer(_) => "a whole number",
+            DeValue::Float(_) => "a float",
+            DeValue::Boolean(_) => "a boolean",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        };
+        let (key, label) = (quoted(key), self.shape.label);
+        findings
+            .error(value.span().start, format!("{key} in {label} must be {wanted}, not {found}"));
+    }
+}
+
+fn unknown(shape: &Shape, name: &str) -> String {
+    let key = quoted(name);
+    let label = shape.label;
+    let known = shape.keys.iter().map(|key| key.name);
+    if let Some(near) = nearest(name, known.clone()) {
+        return format!("unknown key {key} in {label}; did you mean \"{near}\"?");
+    }
+    if let Some(other) = SHAPES.iter().find(|other| other.key(name).is_some()) {
+        return format!("unknown key {key} in {label}; it belongs to {}", other.label);
+    }
+    let known: Vec<&str> = known.collect();
+    format!("unknown key {key} in {label}; its keys are {}", known.join(", "))
+}
+
+/// The known name that was probably meant: at most a third of its letters differ.
+pub(super) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    /// A longer text is no misspelling of any name of ours, and distances cost its length.
+    const NAME_BYTES_MAX: usize = 64;
+    if name.len() > NAME_BYTES_MAX {
+        return None;
+    }
+    known
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len().div_ceil(3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}

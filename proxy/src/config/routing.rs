@@ -1,0 +1,317 @@
+//! Providers, models and aliases: the part of the file whose entries refer to each other.
+//!
+//! What a request could never reach, or could reach under two meanings, is refused: a public
+//! name that an alias or an explicit `provider/model` hides, an alias that leads nowhere. An
+//! alias to an alias is refused rather than followed, so that a line says where it leads.
+//! Bounds: [`PROVIDERS_MAX`], [`NAMES_MAX`].
+
+use super::base_url::BaseUrl;
+use super::env::Env;
+use super::file::{self, File};
+use super::findings::{At, Findings, quoted};
+use super::names::{Seen, model_name, pattern, printable, token};
+use super::reader::nearest;
+use super::snapshot::{Credential, Provider, ProviderKind};
+use crate::exchange::ids::{CredentialIx, ProviderId};
+use crate::exchange::plan::Candidate;
+use crate::exchange::price::PriceList;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Providers of one file: what fits a [`ProviderId`] many times over.
+const PROVIDERS_MAX: usize = 1_024;
+
+/// Models of one file, and aliases of one file.
+const NAMES_MAX: usize = 100_000;
+
+/// Where calls can go.
+pub(super) struct Routing {
+    pub(super) providers: Box<[Provider]>,
+    pub(super) models: HashMap<Box<str>, Box<[Candidate]>>,
+    pub(super) aliases: HashMap<Box<str>, Box<str>>,
+}
+
+/// The providers' names as written, faulty ones too: a fault there gives no second one here.
+struct Known<'f> {
+    by_name: HashMap<&'f str, (usize, &'f file::Provider)>,
+}
+
+/// Compiles all three. The result counts only while `findings` is clean.
+pub(super) fn routing(
+    file: &File,
+    prices: &PriceList,
+    folder: &Path,
+    env: &dyn Env,
+    findings: &mut Findings<'_>,
+) -> Routing {
+    let compiled: Vec<Provider> =
+        file.providers.iter().filter_map(|p| provider(p, folder, env, findings)).collect();
+    if file.providers.is_empty() {
+        findings.error(0, "there is no [[provider]]");
+    }
+    bounded(file, findings);
+    unique_providers(file, findings);
+    let known = Known::of(file);
+    let models = models(file, &known, prices, findings);
+    let aliases = aliases(file, &known, &models, findings);
+    Routing { providers: compiled.into(), models, aliases }
+}
+
+fn bounded(file: &File, findings: &mut Findings<'_>) {
+    for (what, count, max) in [
+        ("providers", file.providers.len(), PROVIDERS_MAX),
+        ("models", file.models.len(), NAMES_MAX),
+        ("aliases", file.aliases.len(), NAMES_MAX),
+    ] {
+        if count > max {
+            findings.error(0, format!("there are {count} {what}, more than {max}"));
+        }
+    }
+}
+
+fn provider(
+    written: &file::Provider,
+    folder: &Path,
+    env: &dyn Env,
+    findings: &mut Findings<'_>,
+) -> Option<Provider> {
+    if let Some(name) = &written.name {
+        token(name, "the name of a provider", findings);
+    }
+    let kind = written.kind.as_ref().and_then(|kind| provider_kind(kind, findings));
+    let url = written.base_url.as_ref().and_then(|url| {
+        let parsed = BaseUrl::parse(&url.value, env);
+        parsed.map_err(|why| findings.error(url.at, why)).ok()
+    });
+    for model in &written.models {
+        pattern(model, findings);
+    }
+    let credentials = credentials(written, folder, env, findings);
+    let url = url?;
+    Some(Provider {
+        name: written.name.as_ref()?.value.clone(),
+        kind: kind?,
+        authority: url.authority,
+        host: url.host,
+        port: url.port,
+        base_path: url.path,
+        credentials,
+        serves: written.models.iter().map(|model| model.value.clone()).collect(),
+    })
+}
+
+fn provider_kind(kind: &At<Box<str>>, findings: &mut Findings<'_>) -> Option<ProviderKind> {
+    match &*kind.value {
+        "openai" => Some(ProviderKind::OpenAi),
+        "anthropic" => {
+            findings.warn(kind.at, "no route of this version can use a provider of this kind");
+            Some(ProviderKind::Anthropic)
+        }
+        other => {
+            let near = nearest(other, ["openai", "anthropic"].into_iter());
+            let hint = near.map(|near| format!("; did you mean \"{near}\"?"));
+            let hint = hint.unwrap_or_default();
+            findings.error(kind.at, format!("kind must be openai or anthropic{hint}"));
+            None
+        }
+    }
+}
+
+fn credentials(
+    written: &file::Provider,
+    folder: &Path,
+    env: &dyn Env,
+    findings: &mut Findings<'_>,
+) -> Box<[Credential]> {
+    let mut names = Seen::new("credential");
+    let mut usable = Vec::new();
+    for (n, credential) in written.credentials.iter().enumerate() {
+        if n == 1 {
+            let what = "choosing between credentials is not built yet: list one";
+            findings.error(credential.at, what);
+        }
+        if let Some(name) = &credential.name {
+            printable(name, "the name of a credential", findings);
+            names.note(name, findings);
+        }
+        let Some(key) = &credential.key else { continue };
+        match key.value.fetch(folder, env) {
+            Ok(secret) => usable.extend(
+                credential
+                    .name
+                    .as_ref()
+                    .map(|name| Credential { name: name.value.clone(), secret }),
+            ),
+            Err(why) => findings.error(key.at, why),
+        }
+    }
+    if written.credentials.is_empty() && written.has_credentials {
+        findings.error(written.at, "[[provider]] has no credential");
+    }
+    usable.into()
+}
+
+fn unique_providers(file: &File, findings: &mut Findings<'_>) {
+    let (mut names, mut patterns) = (Seen::new("provider"), Seen::new("pattern of models"));
+    for provider in &file.providers {
+        if let Some(name) = &provider.name {
+            names.note(name, findings);
+        }
+        for model in &provider.models {
+            patterns.note(model, findings);
+        }
+    }
+}
+
+// === impl Known ===
+
+impl<'f> Known<'f> {
+    fn of(file: &'f File) -> Known<'f> {
+        let mut by_name = HashMap::new();
+        for (n, provider) in file.providers.iter().enumerate() {
+            if let Some(name) = &provider.name {
+                by_name.entry(&*name.value).or_insert((n, provider));
+            }
+        }
+        Known { by_name }
+    }
+
+    /// A provider that the chat route can use.
+    fn usable(&self, name: &str, at: usize, findings: &mut Findings<'_>) -> Option<ProviderId> {
+        let Some((n, provider)) = self.by_name.get(name) else {
+            let near = nearest(name, self.by_name.keys().copied());
+            let hint = near.map(|near| format!("; did you mean {}?", quoted(near)));
+            let hint = hint.unwrap_or_default();
+            findings.error(at, format!("there is no provider {}{hint}", quoted(name)));
+            return None;
+        };
+        if provider.kind.as_ref().is_some_and(|kind| &*kind.value == "anthropic") {
+            let why = "is of kind anthropic: translating chat calls is not built yet";
+            findings.error(at, format!("provider {} {why}", quoted(name)));
+        }
+        u16::try_from(*n).ok().map(ProviderId)
+    }
+
+    /// Whether a name is read as `provider/model`.
+    fn explicit<'n>(&self, name: &'n str) -> Option<(&'n str, &'n str)> {
+        name.split_once('/').filter(|(provider, _)| self.by_name.contains_key(provider))
+    }
+
+    fn serves(&self, model: &str) -> bool {
+        let patterns = self.by_name.values().flat_map(|(_, provider)| &provider.models);
+        let mut patterns = patterns.map(|pattern| &*pattern.value);
+        patterns.any(|pattern| match pattern.strip_suffix('*') {
+            Some(prefix) => model.starts_with(prefix),
+            None => pattern == model,
+        })
+    }
+}
+
+fn models(
+    file: &File,
+    known: &Known<'_>,
+    prices: &PriceList,
+    findings: &mut Findings<'_>,
+) -> HashMap<Box<str>, Box<[Candidate]>> {
+    let mut models = HashMap::new();
+    let mut names = Seen::new("model");
+    for model in &file.models {
+        if let Some(name) = &model.name {
+            model_name(name, "the name of a model", findings);
+            names.note(name, findings);
+            if known.explicit(&name.value).is_some() {
+                let why = "is read as provider/model and never as this name";
+                findings.error(name.at, format!("model {} {why}", quoted(&name.value)));
+            }
+        }
+        for extra in model.candidates.iter().skip(1) {
+            findings.error(extra.at, "failover is not built yet: list one candidate");
+        }
+        let first = model.candidates.first();
+        let candidate =
+            first.and_then(|c| candidate(c, model.name.as_ref(), known, prices, findings));
+        if let (Some(name), Some(candidate)) = (&model.name, candidate) {
+            models.insert(name.value.clone(), Box::from([candidate]));
+        }
+    }
+    models
+}
+
+fn candidate(
+    written: &file::Candidate,
+    public: Option<&At<Box<str>>>,
+    known: &Known<'_>,
+    prices: &PriceList,
+    findings: &mut Findings<'_>,
+) -> Option<Candidate> {
+    if let Some(model) = &written.model {
+        model_name(model, "the name of a candidate's model", findings);
+    }
+    let name = written.provider.as_ref()?;
+    let provider = known.usable(&name.value, name.at, findings)?;
+    let model = &written.model.as_ref().or(public)?.value;
+    let price = prices.lookup(&name.value, model);
+    if price.is_none() {
+        let who = format!("{} of provider {}", quoted(model), quoted(&name.value));
+        findings.warn(written.at, format!("no price is known for {who}: its calls count as zero"));
+    }
+    let model = Some((&**model).into());
+    Some(Candidate { provider, credential: CredentialIx(0), model, price })
+}
+
+fn aliases(
+    file: &File,
+    known: &Known<'_>,
+    models: &HashMap<Box<str>, Box<[Candidate]>>,
+    findings: &mut Findings<'_>,
+) -> HashMap<Box<str>, Box<str>> {
+    let table: HashMap<&str, &str> =
+        file.aliases.iter().map(|(name, target)| (&*name.value, &*target.value)).collect();
+    let public = |name: &str| {
+        models.contains_key(name)
+            || file.models.iter().any(|m| m.name.as_ref().is_some_and(|n| &*n.value == name))
+    };
+    for (name, target) in &file.aliases {
+        model_name(name, "an alias", findings);
+        model_name(target, "the target of an alias", findings);
+        let (alias, to) = (quoted(&name.value), quoted(&target.value));
+        if public(&name.value) {
+            findings.error(name.at, format!("alias {alias} hides the model of the same name"));
+        }
+        if table.contains_key(&*target.value) {
+            findings.error(target.at, chained(&alias, &target.value, &table));
+        } else if public(&target.value) {
+            continue;
+        } else if let Some((provider, model)) = known.explicit(&target.value) {
+            known.usable(provider, target.at, findings);
+            if model.is_empty() {
+                findings.error(target.at, format!("alias {alias} names a provider and no model"));
+            }
+        } else if !known.serves(&target.value) {
+            let near = nearest(&target.value, models.keys().map(|name| &**name));
+            let hint = near.map(|near| format!("; did you mean {}?", quoted(near)));
+            let hint = hint.unwrap_or_default();
+            findings.error(
+                target.at,
+                format!("alias {alias} leads to {to}, which nothing serves{hint}"),
+            );
+        }
+    }
+    file.aliases.iter().map(|(name, to)| (name.value.clone(), to.value.clone())).collect()
+}
+
+/// What is wrong with an alias to an alias: a cycle, or a detour whose end can be named.
+fn chained(alias: &str, target: &str, table: &HashMap<&str, &str>) -> String {
+    let mut end = target;
+    // A chain without a cycle is shorter than the table.
+    for _ in 0..table.len() {
+        match table.get(end) {
+            Some(next) => end = next,
+            None => {
+                let (to, end) = (quoted(target), quoted(end));
+                return format!("alias {alias} leads to the alias {to}; write {end} instead");
+            }
+        }
+    }
+    format!("alias {alias} leads in a circle")
+}
