@@ -112,6 +112,7 @@ impl Server {
     fn drop(&mut self, token: u64) {
         if let Some(connection) = self.connections.remove(token) {
             connection.close(&mut self.context);
+            self.context.tally.disconnection();
         }
     }
 
@@ -136,7 +137,7 @@ impl Server {
             });
             if !added {
                 self.context.trouble += 1;
-                self.connections.remove(token);
+                self.drop(token);
             }
         }
     }

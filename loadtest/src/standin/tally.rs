@@ -89,6 +89,8 @@ pub struct Counts {
     pub requests: u64,
     /// Connections accepted.
     pub connections: u64,
+    /// Connections open now.
+    pub open: u64,
     /// Answers that were sent whole.
     pub whole: u64,
     /// Entries that found no room.
@@ -139,6 +141,7 @@ pub(super) struct Tally {
     captured_max: usize,
     captured_bytes: usize,
     connections: u64,
+    open: u64,
     whole: u64,
     dropped: u64,
     by_script: Vec<(Rc<str>, u64)>,
@@ -156,6 +159,7 @@ impl Tally {
             captured_max,
             captured_bytes: 0,
             connections: 0,
+            open: 0,
             whole: 0,
             dropped: 0,
             by_script: Vec::new(),
@@ -165,7 +169,13 @@ impl Tally {
     /// Counts a connection and gives it its number.
     pub(super) fn connection(&mut self) -> u64 {
         self.connections += 1;
+        self.open += 1;
         self.connections - 1
+    }
+
+    /// A connection is gone.
+    pub(super) fn disconnection(&mut self) {
+        self.open -= 1;
     }
 
     /// Notes a request and gives it its sequence number.
@@ -256,6 +266,7 @@ impl Tally {
         Counts {
             requests: self.next,
             connections: self.connections,
+            open: self.open,
             whole: self.whole,
             dropped: self.dropped,
             by_script: self.by_script.iter().map(|(name, n)| (name.to_string(), *n)).collect(),
