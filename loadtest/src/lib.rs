@@ -1,1 +1,20 @@
-//! Load from outside and the provider stand-in. Depends on nothing of ours.
+//! Load from outside and the provider stand-in. Depends on nothing of ours, so that a mistake in
+//! the gateway's codec cannot hide behind the same mistake here.
+//!
+//! - [`standin`]: an HTTP/1.1 provider whose answers are scripts, chosen by the model name.
+//! - [`mix`]: a client that sends mixed and faulty traffic and states every outcome.
+//! - [`floor`]: a raw epoll relay, the least a proxy can cost on this machine.
+//!
+//! Each is one thread on one epoll instance, safe code only, loopback only.
+#![forbid(unsafe_code)]
+
+//X pub mod args;
+mod clock;
+//X pub mod floor;
+mod loopback;
+//X pub mod mix;
+mod poll;
+mod slots;
+pub mod standin;
+mod timers;
+mod wire;

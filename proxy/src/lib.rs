@@ -5,10 +5,12 @@
 //! judgement), `config`, `shard`, `io`, `upstream`.
 
 pub mod config;
+pub mod control;
 pub mod exchange;
 pub mod govern;
 pub mod io;
 pub mod observe;
 pub mod pipeline;
+pub mod server;
 pub mod shard;
 pub mod upstream;

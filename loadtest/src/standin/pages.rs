@@ -1,0 +1,120 @@
+//! The paths of the stand-in's port: chat completions under any prefix, and its own pages. Own
+//! pages are built whole in memory; the tally's bound is theirs.
+
+use std::rc::Rc;
+
+use super::context::Context;
+use super::script::{Action, Script};
+use crate::wire::{Fault, number};
+
+/// What a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Page {
+    Chat,
+    Own(Own),
+    Unknown,
+}
+
+/// A page about the stand-in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Own {
+    Health,
+    /// Entries from this number on.
+    Tally(u64),
+    Clear,
+    Counts,
+    Scenarios,
+}
+
+/// Finds the page.
+pub(super) fn page(method: &[u8], target: &[u8]) -> Page {
+    let mut parts = target.splitn(2, |&byte| byte == b'?');
+    let path = parts.next().unwrap_or_default();
+    let query = parts.next().unwrap_or_default();
+    if method == b"POST" && path.ends_with(b"/chat/completions") {
+        return Page::Chat;
+    }
+    let own = match (method, path) {
+        (b"GET", b"/healthz") => Own::Health,
+        (b"GET", b"/tally") => {
+            Own::Tally(query.strip_prefix(b"from=").and_then(number).unwrap_or(0))
+        }
+        (b"DELETE", b"/tally") => Own::Clear,
+        (b"GET", b"/counts") => Own::Counts,
+        (b"GET", b"/scenarios") => Own::Scenarios,
+        _ => return Page::Unknown,
+    };
+    Page::Own(own)
+}
+
+/// Answers a page of our own.
+pub(super) fn answer(page: Own, context: &mut Context) -> Rc<Script> {
+    match page {
+        Own::Health => whole(200, "text/plain", b"ok\n"),
+        Own::Tally(from) => {
+            let mut lines = Vec::new();
+            for entry in context.tally.entries(from) {
+                line(&mut lines, &entry);
+            }
+            whole(200, "application/jsonl", &lines)
+        }
+        Own::Clear => {
+            context.tally.clear();
+            whole(200, "text/plain", b"cleared\n")
+        }
+        Own::Counts => {
+            let mut lines = Vec::new();
+            line(&mut lines, &context.tally.counts());
+            whole(200, "application/json", &lines)
+        }
+        Own::Scenarios => {
+            let mut lines = Vec::new();
+            for (name, about) in context.library.list() {
+                line(&mut lines, &serde_json::json!({ "name": name, "about": about }));
+            }
+            whole(200, "application/jsonl", &lines)
+        }
+    }
+}
+
+/// 404 for a path that is none.
+pub(super) fn not_found() -> Rc<Script> {
+    whole(404, "application/json", b"{\"error\":{\"message\":\"no such path\",\"type\":\"standin\"}}")
+}
+
+/// 400 for bytes that are no request.
+pub(super) fn malformed(fault: Fault) -> Rc<Script> {
+    let reason = match fault {
+        Fault::Line => "a line of the head",
+        Fault::Length => "the length",
+        Fault::Coding => "the transfer coding",
+        Fault::Chunk => "the chunks",
+    };
+    let body = format!("{{\"error\":{{\"message\":\"{reason}\",\"type\":\"standin_malformed\"}}}}");
+    whole(400, "application/json", body.as_bytes())
+}
+
+fn line(lines: &mut Vec<u8>, value: &impl serde::Serialize) {
+    // into memory, of types that always serialise: nothing can fail
+    if serde_json::to_writer(&mut *lines, value).is_ok() {
+        lines.push(b'\n');
+    }
+}
+
+fn whole(status: u16, content_type: &str, body: &[u8]) -> Rc<Script> {
+    let mut bytes = format!(
+        "HTTP/1.1 {status} Standin\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    bytes.extend_from_slice(body);
+    Rc::new(Script {
+        actions: vec![Action::Send(bytes.into())],
+        early: None,
+        status,
+        usage: None,
+        whole: true,
+        split: None,
+        pace_ms: 0,
+    })
+}
