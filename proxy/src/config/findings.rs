@@ -69,6 +69,9 @@ pub(super) struct At<T> {
     pub(super) at: usize,
 }
 
+/// A text of the file.
+pub(super) type Text = At<Box<str>>;
+
 /// Collects findings while a file is read and compiled.
 pub(super) struct Findings<'t> {
     text: &'t str,

@@ -8,7 +8,7 @@
 use super::base_url::BaseUrl;
 use super::env::Env;
 use super::file::{self, File};
-use super::findings::{At, Findings, quoted};
+use super::findings::{Findings, Text, quoted};
 use super::names::{Seen, model_name, pattern, printable, token};
 use super::reader::nearest;
 use super::snapshot::{Credential, Provider, ProviderKind};
@@ -100,7 +100,7 @@ fn provider(
     })
 }
 
-fn provider_kind(kind: &At<Box<str>>, findings: &mut Findings<'_>) -> Option<ProviderKind> {
+fn provider_kind(kind: &Text, findings: &mut Findings<'_>) -> Option<ProviderKind> {
     match &*kind.value {
         "openai" => Some(ProviderKind::OpenAi),
         "anthropic" => {
@@ -239,7 +239,7 @@ fn models(
 
 fn candidate(
     written: &file::Candidate,
-    public: Option<&At<Box<str>>>,
+    public: Option<&Text>,
     known: &Known<'_>,
     prices: &PriceList,
     findings: &mut Findings<'_>,
