@@ -234,10 +234,13 @@ fn unknown(shape: &Shape, name: &str) -> String {
 pub(super) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     /// A longer text is no misspelling of any name of ours, and distances cost its length.
     const NAME_BYTES_MAX: usize = 64;
+    /// Names compared, so that many misspellings of many names stay quick.
+    const KNOWN_MAX: usize = 1_000;
     if name.len() > NAME_BYTES_MAX {
         return None;
     }
     known
+        .take(KNOWN_MAX)
         .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= candidate.len().div_ceil(3))
         .min_by_key(|(distance, _)| *distance)

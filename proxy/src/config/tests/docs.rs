@@ -53,18 +53,21 @@ fn the_defaults_on_the_page_are_the_defaults() {
     assert_eq!(written.listen_admin, absent.listen_admin);
 }
 
+fn examples(page: &str) -> Vec<&str> {
+    let fenced = page.split("```toml\n").skip(1);
+    fenced.map(|rest| rest.split("```").next().unwrap_or_default()).collect()
+}
+
 #[test]
 fn the_examples_work() {
-    let examples: Vec<&str> = PAGE
-        .split("```toml\n")
-        .skip(1)
-        .map(|rest| rest.split("```").next().unwrap_or_default())
-        .collect();
-    assert_eq!(examples.len(), 1);
-    for example in examples {
-        let config = good(example);
-        assert_eq!(&*config.snapshot.aliases["fast"], "local/llama-3.1-8b");
-        let digest = ring::digest::digest(&ring::digest::SHA256, b"tg-example-key");
-        assert!(config.snapshot.keys.contains_key(digest.as_ref()));
+    let [example] = examples(PAGE)[..] else { panic!("one example") };
+    let config = good(example);
+    assert_eq!(&*config.snapshot.aliases["fast"], "local/llama-3.1-8b");
+    let digest = ring::digest::digest(&ring::digest::SHA256, b"tg-example-key");
+    assert!(config.snapshot.keys.contains_key(digest.as_ref()));
+    // The README is not part of this package: a copy of the package alone has none.
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    for example in std::fs::read_to_string(readme).iter().flat_map(|page| examples(page)) {
+        good(example);
     }
 }

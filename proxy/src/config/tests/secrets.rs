@@ -8,7 +8,7 @@ fn a_secret_comes_from_elsewhere_and_is_never_shown() {
         (
             SECRET,
             "a secret does not belong into this file: write \"${VARIABLE}\" or \
-                  \"file:/path\"",
+             \"file:/path\"",
         ),
         ("", "a secret does not belong into this file: write \"${VARIABLE}\" or \"file:/path\""),
         ("${}", "the name in \"${…}\" is not that of an environment variable"),
@@ -19,13 +19,13 @@ fn a_secret_comes_from_elsewhere_and_is_never_shown() {
         (
             "${BROKEN}",
             "the secret in BROKEN has a space, a control character or a letter outside \
-                       ASCII in it",
+             ASCII in it",
         ),
         ("file:", "a secret's \"file:\" needs a path"),
         (
             "file:two-lines",
             "the secret in two-lines has a space, a control character or a letter \
-                            outside ASCII in it",
+             outside ASCII in it",
         ),
         ("file:/none", "secret file /none cannot be read: entity not found"),
     ] {
