@@ -184,7 +184,7 @@ fn checked_path(path: &str) -> Result<&str, String> {
     if segments.any(|s| s.is_empty() || s == "." || s == "..") {
         return Err("base_url has an empty or a dot segment in its path".into());
     }
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(&b);
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:/".contains(&b);
     if !path.bytes().all(allowed) {
         return Err("base_url has a character in its path that does not belong there".into());
     }

@@ -3,16 +3,15 @@
 
 use super::env::Env;
 use super::file::{self, File};
-use super::findings::{At, Finding, Findings, quoted};
+use super::findings::{Finding, Findings, Text, quoted};
 use super::names::{Seen, printable, token};
 use super::prices;
 use super::reader::nearest;
 use super::routing::routing;
-use super::snapshot::{Bounds, Deadlines, Snapshot};
+use super::snapshot::{Bounds, Deadlines, REQUEST_BYTES, Snapshot};
 use crate::exchange::bundle::Bundle;
 use crate::exchange::ids::KeyId;
 use crate::exchange::price::PriceList;
-use crate::io::TICK;
 use crate::io::runtime::Choice;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,6 +27,9 @@ const ADMIN_PORT: u16 = 4181;
 
 /// Shards of a node: a request id has one byte for its shard.
 const SHARDS_MAX: usize = 256;
+
+/// Shortest deadline: one step of a shard's coarse clock, which cannot tell less.
+const DEADLINE_MIN: Duration = Duration::from_millis(100);
 
 /// Longest deadline: longer than any exchange, so a mistyped unit shows.
 const DEADLINE_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -172,7 +174,7 @@ fn digest(hex: &str) -> Option<[u8; 32]> {
 fn deadlines(file: &File, findings: &mut Findings<'_>) -> Deadlines {
     let mut deadlines = Deadlines::default();
     for (name, span) in &file.deadlines {
-        if !(TICK..=DEADLINE_MAX).contains(&span.value) {
+        if !(DEADLINE_MIN..=DEADLINE_MAX).contains(&span.value) {
             let range = "must be between 100ms, the step of the clock, and 24h";
             findings.error(span.at, format!("\"{name}\" in [deadlines] {range}"));
         }
@@ -198,7 +200,7 @@ fn deadlines(file: &File, findings: &mut Findings<'_>) -> Deadlines {
 
 fn bounds(written: &file::Limits, findings: &mut Findings<'_>) -> Bounds {
     let request = written.request_bytes.as_ref();
-    let request_bytes = request.map_or(Bounds::default().request_bytes, |size| size.value);
+    let request_bytes = request.map_or(REQUEST_BYTES, |size| size.value);
     if let Some(size) = request
         && !(REQUEST_BYTES_MIN..=REQUEST_BYTES_MAX).contains(&size.value)
     {
@@ -270,7 +272,7 @@ fn listen(written: &file::Listen, findings: &mut Findings<'_>) -> Option<(Socket
 
 fn address(
     key: &str,
-    written: Option<&At<Box<str>>>,
+    written: Option<&Text>,
     port: u16,
     findings: &mut Findings<'_>,
 ) -> Option<SocketAddr> {
@@ -281,4 +283,14 @@ fn address(
         findings.error(text.at, format!("\"{key}\" in [listen] {what}"));
     }
     address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_deadline_is_a_step_of_the_clock() {
+        assert_eq!(DEADLINE_MIN, crate::io::TICK);
+    }
 }

@@ -4,15 +4,13 @@
 //! What must be there and is not has already been noted as an error by the reader; it is `None`
 //! here so that the rest can still be checked.
 
-use super::findings::{At, Findings};
+use super::findings::{At, Findings, Text};
 use super::reader::Reader;
 use super::secret::SecretRef;
 use super::shape;
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::DeTable;
-
-type Text = At<Box<str>>;
 
 /// The whole file.
 #[derive(Debug)]

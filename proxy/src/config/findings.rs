@@ -2,11 +2,11 @@
 //!
 //! All of a file's errors are collected and told at once, sorted by place. A text from the file
 //! is only repeated through [`quoted`], and a value that may be a secret never is.
-//! Bound: [`FINDINGS_MAX`] errors.
+//! Bound: [`FINDINGS_MAX`] of each.
 
 use std::fmt;
 
-/// Errors that are told; a file with more is not read any better by its owner.
+/// Errors that are told, and warnings; nobody reads more of them at once.
 const FINDINGS_MAX: usize = 100;
 
 /// Characters of the file's own text that an error repeats: enough to find it again.
@@ -69,6 +69,9 @@ pub(super) struct At<T> {
     pub(super) at: usize,
 }
 
+/// A text of the file.
+pub(super) type Text = At<Box<str>>;
+
 /// Collects findings while a file is read and compiled.
 pub(super) struct Findings<'t> {
     text: &'t str,
@@ -100,26 +103,27 @@ impl<'t> Findings<'t> {
 
     /// The errors of one that is not.
     pub(super) fn refusal(self, file: &str) -> ConfigErrors {
-        let mut errors = placed(self.text, self.errors);
-        errors.dedup();
-        if errors.len() > FINDINGS_MAX {
-            let rest = errors.len() - FINDINGS_MAX;
-            errors.truncate(FINDINGS_MAX);
-            errors.push(Finding { line: 0, column: 0, text: format!("and {rest} more errors") });
-        }
-        ConfigErrors { file: file.into(), errors }
+        ConfigErrors { file: file.into(), errors: placed(self.text, self.errors) }
     }
 }
 
+/// Sorted by place and cut to the bound, before each costs a walk through the text.
 fn placed(text: &str, mut findings: Vec<(usize, String)>) -> Vec<Finding> {
     findings.sort();
-    findings
+    findings.dedup();
+    let rest = findings.len().saturating_sub(FINDINGS_MAX);
+    findings.truncate(FINDINGS_MAX);
+    let mut placed: Vec<Finding> = findings
         .into_iter()
         .map(|(at, what)| {
             let (line, column) = place(text, at);
             Finding { line, column, text: what }
         })
-        .collect()
+        .collect();
+    if rest > 0 {
+        placed.push(Finding { line: 0, column: 0, text: format!("and {rest} more") });
+    }
+    placed
 }
 
 /// Line and column of a byte, both from 1.

@@ -52,7 +52,7 @@ pub fn parse(name: &str, text: &str, env: &dyn Env) -> Result<Config, ConfigErro
         return Err(findings.refusal(name));
     }
     let file = File::read(&document, &mut findings);
-    let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+    let folder = Path::new(name).parent().unwrap_or_else(|| Path::new(""));
     let config = compile::compile(name, &file, folder, env, &mut findings);
     match config {
         Some(config) if findings.is_clean() => {

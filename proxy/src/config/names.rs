@@ -2,7 +2,7 @@
 //!
 //! All names are printable ASCII and bounded: they end up in logs, metrics and headers.
 
-use super::findings::{At, Findings, quoted};
+use super::findings::{Findings, Text, quoted};
 use std::collections::HashSet;
 
 /// Longest name of a provider, node, key or credential: a label's worth.
@@ -10,8 +10,6 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// Longest name of a model: as much as a client may ask for.
 const MODEL_BYTES_MAX: usize = 256;
-
-type Text = At<Box<str>>;
 
 /// Letters, digits, `-`, `_` and `.`: no slash, so that `provider/model` has one reading.
 pub(super) fn token(name: &Text, what: &str, findings: &mut Findings<'_>) {

@@ -3,7 +3,7 @@
 //!
 //! It never repeats a value: a secret may stand where a number was meant.
 
-use super::findings::{At, Findings, quoted};
+use super::findings::{At, Findings, Text, quoted};
 use super::quantity;
 use super::shape::{SHAPES, Shape, State};
 use std::time::Duration;
@@ -51,13 +51,13 @@ impl<'a, 't> Reader<'a, 't> {
     }
 
     /// A text, if it is there.
-    pub(super) fn text(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<Box<str>>> {
+    pub(super) fn text(&self, key: &str, findings: &mut Findings<'_>) -> Option<Text> {
         let value = self.value(key)?;
         self.as_text(key, value, findings)
     }
 
     /// A text that must be there.
-    pub(super) fn required(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<Box<str>>> {
+    pub(super) fn required(&self, key: &str, findings: &mut Findings<'_>) -> Option<Text> {
         if self.value(key).is_none() {
             self.missing(key, findings);
         }
@@ -75,7 +75,7 @@ impl<'a, 't> Reader<'a, 't> {
     }
 
     /// A list of texts; empty when it is not there.
-    pub(super) fn texts(&self, key: &str, findings: &mut Findings<'_>) -> Vec<At<Box<str>>> {
+    pub(super) fn texts(&self, key: &str, findings: &mut Findings<'_>) -> Vec<Text> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let Some(array) = value.get_ref().as_array() else {
             self.wrong(key, "a list of texts", value, findings);
@@ -169,7 +169,7 @@ impl<'a, 't> Reader<'a, 't> {
     }
 
     /// Every key with its text, where any name is a key; in the order of the file.
-    pub(super) fn entries(&self, findings: &mut Findings<'_>) -> Vec<(At<Box<str>>, At<Box<str>>)> {
+    pub(super) fn entries(&self, findings: &mut Findings<'_>) -> Vec<(Text, Text)> {
         let mut entries = Vec::new();
         for (name, value) in self.table.iter() {
             let key = At { value: name.get_ref().as_ref().into(), at: name.span().start };
@@ -186,7 +186,7 @@ impl<'a, 't> Reader<'a, 't> {
         key: &str,
         value: &Spanned<DeValue<'t>>,
         findings: &mut Findings<'_>,
-    ) -> Option<At<Box<str>>> {
+    ) -> Option<Text> {
         let Some(text) = value.get_ref().as_str() else {
             self.wrong(key, "a text", value, findings);
             return None;
@@ -234,10 +234,13 @@ fn unknown(shape: &Shape, name: &str) -> String {
 pub(super) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     /// A longer text is no misspelling of any name of ours, and distances cost its length.
     const NAME_BYTES_MAX: usize = 64;
+    /// Names compared, so that many misspellings of many names stay quick.
+    const KNOWN_MAX: usize = 1_000;
     if name.len() > NAME_BYTES_MAX {
         return None;
     }
     known
+        .take(KNOWN_MAX)
         .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= candidate.len().div_ceil(3))
         .min_by_key(|(distance, _)| *distance)

@@ -3,19 +3,19 @@
 //! What a request could never reach, or could reach under two meanings, is refused: a public
 //! name that an alias or an explicit `provider/model` hides, an alias that leads nowhere. An
 //! alias to an alias is refused rather than followed, so that a line says where it leads.
-//! Bounds: [`PROVIDERS_MAX`], [`NAMES_MAX`].
+//! Bounds: [`PROVIDERS_MAX`], [`NAMES_MAX`], [`PATTERNS_MAX`].
 
 use super::base_url::BaseUrl;
 use super::env::Env;
 use super::file::{self, File};
-use super::findings::{At, Findings, quoted};
+use super::findings::{Findings, Text, quoted};
 use super::names::{Seen, model_name, pattern, printable, token};
 use super::reader::nearest;
 use super::snapshot::{Credential, Provider, ProviderKind};
 use crate::exchange::ids::{CredentialIx, ProviderId};
 use crate::exchange::plan::Candidate;
 use crate::exchange::price::PriceList;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// Providers of one file: what fits a [`ProviderId`] many times over.
@@ -23,6 +23,12 @@ const PROVIDERS_MAX: usize = 1_024;
 
 /// Models of one file, and aliases of one file.
 const NAMES_MAX: usize = 100_000;
+
+/// Patterns of all providers: they are tried one by one, for calls too.
+const PATTERNS_MAX: usize = 1_000;
+
+/// Steps of a chain of aliases that are followed to say where it ends.
+const CHAIN_MAX: usize = 32;
 
 /// Where calls can go.
 pub(super) struct Routing {
@@ -34,6 +40,8 @@ pub(super) struct Routing {
 /// The providers' names as written, faulty ones too: a fault there gives no second one here.
 struct Known<'f> {
     by_name: HashMap<&'f str, (usize, &'f file::Provider)>,
+    /// In the order of the file, so that suggestions are the same in every run.
+    names: Vec<&'f str>,
 }
 
 /// Compiles all three. The result counts only while `findings` is clean.
@@ -53,12 +61,14 @@ pub(super) fn routing(
     unique_providers(file, findings);
     let known = Known::of(file);
     let models = models(file, &known, prices, findings);
-    let aliases = aliases(file, &known, &models, findings);
+    let aliases = aliases(file, &known, findings);
     Routing { providers: compiled.into(), models, aliases }
 }
 
 fn bounded(file: &File, findings: &mut Findings<'_>) {
+    let patterns = file.providers.iter().map(|provider| provider.models.len()).sum();
     for (what, count, max) in [
+        ("patterns of models", patterns, PATTERNS_MAX),
         ("providers", file.providers.len(), PROVIDERS_MAX),
         ("models", file.models.len(), NAMES_MAX),
         ("aliases", file.aliases.len(), NAMES_MAX),
@@ -100,7 +110,7 @@ fn provider(
     })
 }
 
-fn provider_kind(kind: &At<Box<str>>, findings: &mut Findings<'_>) -> Option<ProviderKind> {
+fn provider_kind(kind: &Text, findings: &mut Findings<'_>) -> Option<ProviderKind> {
     match &*kind.value {
         "openai" => Some(ProviderKind::OpenAi),
         "anthropic" => {
@@ -173,13 +183,14 @@ impl<'f> Known<'f> {
                 by_name.entry(&*name.value).or_insert((n, provider));
             }
         }
-        Known { by_name }
+        let names = file.providers.iter().filter_map(|provider| provider.name.as_ref());
+        Known { by_name, names: names.map(|name| &*name.value).collect() }
     }
 
     /// A provider that the chat route can use.
     fn usable(&self, name: &str, at: usize, findings: &mut Findings<'_>) -> Option<ProviderId> {
         let Some((n, provider)) = self.by_name.get(name) else {
-            let near = nearest(name, self.by_name.keys().copied());
+            let near = nearest(name, self.names.iter().copied());
             let hint = near.map(|near| format!("; did you mean {}?", quoted(near)));
             let hint = hint.unwrap_or_default();
             findings.error(at, format!("there is no provider {}{hint}", quoted(name)));
@@ -239,7 +250,7 @@ fn models(
 
 fn candidate(
     written: &file::Candidate,
-    public: Option<&At<Box<str>>>,
+    public: Option<&Text>,
     known: &Known<'_>,
     prices: &PriceList,
     findings: &mut Findings<'_>,
@@ -262,25 +273,23 @@ fn candidate(
 fn aliases(
     file: &File,
     known: &Known<'_>,
-    models: &HashMap<Box<str>, Box<[Candidate]>>,
     findings: &mut Findings<'_>,
 ) -> HashMap<Box<str>, Box<str>> {
     let table: HashMap<&str, &str> =
         file.aliases.iter().map(|(name, target)| (&*name.value, &*target.value)).collect();
-    let public = |name: &str| {
-        models.contains_key(name)
-            || file.models.iter().any(|m| m.name.as_ref().is_some_and(|n| &*n.value == name))
-    };
+    let written = file.models.iter().filter_map(|model| model.name.as_ref());
+    let written = written.map(|name| &*name.value);
+    let public: HashSet<&str> = written.clone().collect();
     for (name, target) in &file.aliases {
         model_name(name, "an alias", findings);
         model_name(target, "the target of an alias", findings);
         let (alias, to) = (quoted(&name.value), quoted(&target.value));
-        if public(&name.value) {
+        if public.contains(&*name.value) {
             findings.error(name.at, format!("alias {alias} hides the model of the same name"));
         }
         if table.contains_key(&*target.value) {
-            findings.error(target.at, chained(&alias, &target.value, &table));
-        } else if public(&target.value) {
+            findings.error(target.at, chained(&name.value, &target.value, &table));
+        } else if public.contains(&*target.value) {
             continue;
         } else if let Some((provider, model)) = known.explicit(&target.value) {
             known.usable(provider, target.at, findings);
@@ -288,7 +297,7 @@ fn aliases(
                 findings.error(target.at, format!("alias {alias} names a provider and no model"));
             }
         } else if !known.serves(&target.value) {
-            let near = nearest(&target.value, models.keys().map(|name| &**name));
+            let near = nearest(&target.value, written.clone());
             let hint = near.map(|near| format!("; did you mean {}?", quoted(near)));
             let hint = hint.unwrap_or_default();
             findings.error(
@@ -300,18 +309,21 @@ fn aliases(
     file.aliases.iter().map(|(name, to)| (name.value.clone(), to.value.clone())).collect()
 }
 
-/// What is wrong with an alias to an alias: a cycle, or a detour whose end can be named.
-fn chained(alias: &str, target: &str, table: &HashMap<&str, &str>) -> String {
+/// What is wrong with an alias to an alias: a circle, or a detour whose end can be named.
+fn chained(name: &str, target: &str, table: &HashMap<&str, &str>) -> String {
+    let (alias, to) = (quoted(name), quoted(target));
     let mut end = target;
-    // A chain without a cycle is shorter than the table.
-    for _ in 0..table.len() {
+    for _ in 0..CHAIN_MAX {
+        if end == name {
+            return format!("alias {alias} leads in a circle");
+        }
         match table.get(end) {
             Some(next) => end = next,
             None => {
-                let (to, end) = (quoted(target), quoted(end));
+                let end = quoted(end);
                 return format!("alias {alias} leads to the alias {to}; write {end} instead");
             }
         }
     }
-    format!("alias {alias} leads in a circle")
+    format!("alias {alias} leads to the alias {to}")
 }

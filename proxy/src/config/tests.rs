@@ -12,20 +12,23 @@ use std::time::Duration;
 mod docs;
 mod mutations;
 mod refusals;
+mod secrets;
+mod values;
 
 pub(super) const SECRET: &str = "sk-0123456789abcdefSECRET";
 
 /// A world made of two tables.
 #[derive(Default)]
-pub(super) struct World {
+pub(in crate::config) struct World {
     pub(super) variables: HashMap<&'static str, String>,
     pub(super) files: HashMap<&'static str, String>,
 }
 
 impl World {
-    pub(super) fn usual() -> World {
+    pub(in crate::config) fn usual() -> World {
         let variables = [
             ("OPENAI_API_KEY", SECRET.to_owned()),
+            ("LOCAL_API_KEY", SECRET.to_owned()),
             ("EMPTY", String::new()),
             ("BROKEN", format!("{SECRET}\r\nX-Evil: 1")),
         ];
@@ -135,6 +138,22 @@ pub(super) fn read(text: &str) -> Result<Config, ConfigErrors> {
 
 pub(super) fn good(text: &str) -> Config {
     read(text).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// The errors of a file, without its folder.
+fn errors(text: &str) -> Vec<String> {
+    match read(text) {
+        Ok(_) => Vec::new(),
+        Err(errors) => {
+            errors.to_string().lines().map(|line| line.replace("/etc/tollgate/", "")).collect()
+        }
+    }
+}
+
+/// `FULL` with one part of it changed must give exactly these errors.
+fn changed(from: &str, to: &str, wanted: &[&str]) {
+    assert_eq!(FULL.matches(from).count(), 1, "{from:?} is in the file once");
+    assert_eq!(errors(&FULL.replace(from, to)), wanted, "{from:?} → {to:?}");
 }
 
 #[test]
