@@ -8,13 +8,15 @@
 //! Each is one thread on one epoll instance, safe code only, loopback only.
 #![forbid(unsafe_code)]
 
-//X pub mod args;
+mod args;
 mod clock;
-//X pub mod floor;
+pub mod floor;
 mod loopback;
-//X pub mod mix;
+pub mod mix;
 mod poll;
 mod slots;
 pub mod standin;
 mod timers;
 mod wire;
+
+pub use args::main_from_args;

@@ -52,12 +52,7 @@ impl Poller {
     }
 
     /// Watches `source`; closing its descriptor ends the watch.
-    pub(crate) fn add(
-        &self,
-        source: impl AsFd,
-        token: u64,
-        interest: Interest,
-    ) -> io::Result<()> {
+    pub(crate) fn add(&self, source: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
         epoll::add(&self.epoll, source, EventData::new_u64(token), flags(interest))?;
         Ok(())
     }

@@ -216,7 +216,7 @@ fn body_size(body: &Body, call: Call<'_>) -> Result<usize, String> {
 fn head(answer: &Answer, length: usize) -> Vec<u8> {
     let status = answer.status;
     let mut head = format!("{} {status}", answer.version).into_bytes();
-    match answer.reason.as_deref().unwrap_or(reason(status)) {
+    match answer.reason.as_deref().unwrap_or_else(|| reason(status)) {
         "" => {}
         reason => head.extend_from_slice(format!(" {reason}").as_bytes()),
     }

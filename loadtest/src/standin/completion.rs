@@ -50,11 +50,7 @@ fn completion_body(completion: &Completion, model: &str, size: usize) -> Built {
     Built { bytes, usage }
 }
 
-fn around_content(
-    completion: &Completion,
-    model: &str,
-    usage: Option<&Usage>,
-) -> (String, String) {
+fn around_content(completion: &Completion, model: &str, usage: Option<&Usage>) -> (String, String) {
     let before = format!(
         "{{\"id\":\"chatcmpl-standin\",\"object\":\"chat.completion\",\"created\":1700000000,\
          \"model\":{model},\"choices\":[{{\"index\":0,\"message\":{{\"role\":\"assistant\",\

@@ -106,7 +106,7 @@ impl Context {
         connection: u64,
         on_connection: u64,
     ) -> (Rc<Script>, u64) {
-        let head = Head::find(bytes).unwrap_or(Head::kept(bytes));
+        let head = Head::find(bytes).unwrap_or_else(|| Head::kept(bytes));
         let request =
             Request { head, raw: bytes, body: &bytes[head.len()..], framing: Framing::None };
         let script = pages::malformed(fault);

@@ -63,9 +63,16 @@ mod tests {
             Some(&b"z"[..])
         );
         assert_eq!(model(r#"{"user":"model","model":"b"}"#).as_deref(), Some(&b"b"[..]));
-        for none in ["", "{}", r#"{"model":1}"#, r#"{"model":"cut"#, r#"{"m":{"model":"a"}}"#,
-            r#"["model","a"]"#, "}", r#"{"model""#]
-        {
+        for none in [
+            "",
+            "{}",
+            r#"{"model":1}"#,
+            r#"{"model":"cut"#,
+            r#"{"m":{"model":"a"}}"#,
+            r#"["model","a"]"#,
+            "}",
+            r#"{"model""#,
+        ] {
             assert_eq!(model(none), None, "{none}");
         }
     }

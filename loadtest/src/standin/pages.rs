@@ -79,7 +79,11 @@ pub(super) fn answer(page: Own, context: &mut Context) -> Rc<Script> {
 
 /// 404 for a path that is none.
 pub(super) fn not_found() -> Rc<Script> {
-    whole(404, "application/json", b"{\"error\":{\"message\":\"no such path\",\"type\":\"standin\"}}")
+    whole(
+        404,
+        "application/json",
+        b"{\"error\":{\"message\":\"no such path\",\"type\":\"standin\"}}",
+    )
 }
 
 /// 400 for bytes that are no request.
@@ -91,7 +95,7 @@ pub(super) fn malformed(fault: Fault) -> Rc<Script> {
         Fault::Chunk => "the chunks",
     };
     let body = format!("{{\"error\":{{\"message\":\"{reason}\",\"type\":\"standin_malformed\"}}}}");
-    whole(400, "application/json", body.as_bytes())
+    page_with(400, "application/json", "connection: close\r\n", body.as_bytes())
 }
 
 fn line(lines: &mut Vec<u8>, value: &impl serde::Serialize) {
@@ -102,8 +106,13 @@ fn line(lines: &mut Vec<u8>, value: &impl serde::Serialize) {
 }
 
 fn whole(status: u16, content_type: &str, body: &[u8]) -> Rc<Script> {
+    page_with(status, content_type, "", body)
+}
+
+fn page_with(status: u16, content_type: &str, fields: &str, body: &[u8]) -> Rc<Script> {
     let mut bytes = format!(
-        "HTTP/1.1 {status} Standin\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n\r\n",
+        "HTTP/1.1 {status} Standin\r\ncontent-type: {content_type}\r\n{fields}\
+         content-length: {}\r\n\r\n",
         body.len()
     )
     .into_bytes();

@@ -50,8 +50,8 @@ impl Reading {
         // the field is rare and the body usually there with the head: look only when it matters
         let whole = matches!(framing, Framing::None)
             || matches!(framing, Framing::Length(n) if n <= (bytes.len() - head.len()) as u64);
-        let expects = !whole
-            && head.field("expect").is_some_and(|v| v.eq_ignore_ascii_case(b"100-continue"));
+        let expects =
+            !whole && head.field("expect").is_some_and(|v| v.eq_ignore_ascii_case(b"100-continue"));
         Ok(Some(Reading {
             head_len: head.len(),
             framing,

@@ -53,7 +53,7 @@ pub(super) enum Step {
     /// Waits for so many bytes of the body, not for all of it; only as the first step.
     Read(Amount),
     /// Sends a message, whole or cut.
-    Answer(Answer),
+    Answer(Box<Answer>),
     /// Sends bytes as they are.
     Send(Text),
     /// Waits.

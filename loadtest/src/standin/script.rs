@@ -7,7 +7,6 @@ use serde::Serialize;
 
 /// Usage an answer reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[expect(clippy::struct_field_names, reason = "the names of the provider's own fields")]
 pub struct Usage {
     /// All tokens of the prompt, cached ones included.
     pub prompt_tokens: u64,

@@ -2,7 +2,7 @@
 //! handle. Bounds: `CONNECTIONS_MAX` connections; one read of `SCRATCH_BYTES` at a time.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
@@ -117,28 +117,26 @@ impl Server {
     }
 
     fn accept(&mut self, at: u64) {
-        let Some(listener) = usize::try_from(at).ok().and_then(|at| self.listeners.get(at)) else {
-            return;
-        };
-        while let Ok((stream, _)) = listener.accept() {
-            if self.connections.len() >= CONNECTIONS_MAX {
+        let Ok(at) = usize::try_from(at) else { return };
+        while let Some(Ok((stream, _))) = self.listeners.get(at).map(TcpListener::accept) {
+            let full = self.connections.len() >= CONNECTIONS_MAX;
+            if full || stream.set_nonblocking(true).is_err() || stream.set_nodelay(true).is_err() {
                 self.context.trouble += 1;
-                continue;
+            } else {
+                self.admit(stream);
             }
-            if stream.set_nonblocking(true).is_err() || stream.set_nodelay(true).is_err() {
-                self.context.trouble += 1;
-                continue;
-            }
-            let number = self.context.tally.connection();
-            let token =
-                self.connections.insert_with(|token| Connection::new(stream, token, number));
-            let added = self.connections.get_mut(token).is_some_and(|connection| {
-                self.context.poller.add(connection.stream(), token, Interest::Read).is_ok()
-            });
-            if !added {
-                self.context.trouble += 1;
-                self.drop(token);
-            }
+        }
+    }
+
+    fn admit(&mut self, stream: TcpStream) {
+        let number = self.context.tally.connection();
+        let token = self.connections.insert_with(|token| Connection::new(stream, token, number));
+        let added = self.connections.get_mut(token).is_some_and(|connection| {
+            self.context.poller.add(connection.stream(), token, Interest::Read).is_ok()
+        });
+        if !added {
+            self.context.trouble += 1;
+            self.drop(token);
         }
     }
 

@@ -311,7 +311,7 @@ impl Tally {
 fn entry(sequence: u64, record: &Record) -> Entry {
     let head = Head::kept(&record.head);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (method, path, _) = head.request_line().unwrap_or((b"", head.start_line(), b""));
+    let (method, path, _) = head.request_line().unwrap_or_else(|| (b"", head.start_line(), b""));
     Entry {
         sequence,
         connection: record.connection,

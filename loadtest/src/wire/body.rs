@@ -212,9 +212,18 @@ mod tests {
 
     #[test]
     fn broken_chunks_are_faults() {
-        for bad in ["zz\r\n", "\r\n", "5\nhello", "5;x\nhello", "1\r\nab", "-1\r\n", " 1\r\n",
-            "0\r\nx\n", "1234567890123456\r\n", "0x1\r\n"]
-        {
+        for bad in [
+            "zz\r\n",
+            "\r\n",
+            "5\nhello",
+            "5;x\nhello",
+            "1\r\nab",
+            "-1\r\n",
+            " 1\r\n",
+            "0\r\nx\n",
+            "1234567890123456\r\n",
+            "0x1\r\n",
+        ] {
             assert_eq!(read(Framing::Chunked, bad.as_bytes(), 1), Err(Fault::Chunk), "{bad:?}");
         }
     }

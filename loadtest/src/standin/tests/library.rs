@@ -47,7 +47,8 @@ fn scenarios_without_meaning_are_refused_at_start() {
 #[test]
 fn a_name_that_is_almost_a_scenario_plays_ok() {
     let standin = Standin::start(Config::default()).unwrap();
-    for model in ["slow-", "slow-x", "big-99999999999m", "ok+split=0", "ok+what=1", "", "ünïcode"] {
+    for model in ["slow-", "slow-x", "big-99999999999m", "ok+split=0", "ok+what=1", "", "ünïcode"]
+    {
         let (bytes, _) = all_of(&standin, model);
         assert!(bytes.starts_with(b"HTTP/1.1 200 OK\r\n"), "{model}");
         assert_eq!(standin.tally().last().unwrap().script, "ok", "{model}");

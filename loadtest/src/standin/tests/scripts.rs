@@ -138,7 +138,10 @@ fn gzip_is_a_valid_member_around_a_completion() {
     assert_eq!(bytes[..3], [0x1f, 0x8b, 8]);
     assert_eq!(bytes[10], 1);
     let length = usize::from(u16::from_le_bytes([bytes[11], bytes[12]]));
-    assert_eq!(!u16::from_le_bytes([bytes[13], bytes[14]]), u16::from_le_bytes([bytes[11], bytes[12]]));
+    assert_eq!(
+        !u16::from_le_bytes([bytes[13], bytes[14]]),
+        u16::from_le_bytes([bytes[11], bytes[12]])
+    );
     let content = &bytes[15..15 + length];
     assert_eq!(bytes[15 + length..][..4], crc32fast::hash(content).to_le_bytes());
     assert_eq!(bytes[19 + length..], 823_u32.to_le_bytes());
@@ -218,9 +221,8 @@ fn attempts_of_one_call_are_counted_together() {
     let standin = standin();
     for (model, first) in [("s429-once", 429), ("s500-once", 500), ("s503-once", 503)] {
         let mut stream = connect(&standin);
-        let mut status = |id: &str| {
-            ask(&mut stream, model, &format!("x-tollgate-request-id: {id}\r\n")).0
-        };
+        let mut status =
+            |id: &str| ask(&mut stream, model, &format!("x-tollgate-request-id: {id}\r\n")).0;
         assert_eq!([status("a"), status("b"), status("a"), status("a")], [first, first, 200, 200]);
     }
 }
@@ -262,7 +264,10 @@ fn illegal_framing_is_sent_as_named() {
         ("h2-status-line", "HTTP/2 200 OK\r\n"),
         ("two-answers", "}HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-surplus: 1\r\n"),
         ("surplus-bytes", "}xyz"),
-        ("s204-body", "HTTP/1.1 204 No Content\r\ncontent-type: text/plain\r\ncontent-length: 24\r\n"),
+        (
+            "s204-body",
+            "HTTP/1.1 204 No Content\r\ncontent-type: text/plain\r\ncontent-length: 24\r\n",
+        ),
         ("s304-chunked", "HTTP/1.1 304 Not Modified\r\n"),
     ] {
         let (bytes, _) = all_of(&standin, model);
@@ -276,7 +281,8 @@ fn an_early_answer_comes_before_the_body_is_there() {
     let standin = standin();
     for (model, end) in [("early-413", End::Fin), ("early-413-hard", End::Fin)] {
         let mut stream = connect(&standin);
-        let head = "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 5000000\r\n\r\n";
+        let head =
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 5000000\r\n\r\n";
         let start = format!("{head}{{\"model\":\"{model}\",\"messages\":\"");
         stream.write_all(start.as_bytes()).unwrap();
         stream.write_all(&vec![b'a'; 4096]).unwrap();

@@ -76,8 +76,7 @@ fn captured_requests_are_the_bytes_that_came() {
 
 #[test]
 fn the_tally_is_bounded_and_says_what_it_dropped() {
-    let standin =
-        Standin::start(Config { entries_max: 3, ..Config::default() }).unwrap();
+    let standin = Standin::start(Config { entries_max: 3, ..Config::default() }).unwrap();
     let mut stream = connect(&standin);
     for _ in 0..5 {
         ask(&mut stream, "ok", "");

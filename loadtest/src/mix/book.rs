@@ -1,0 +1,116 @@
+//! What became of the requests of each class. Bound: `EXAMPLES_MAX` unexpected outcomes are
+//! remembered per class, the rest counted.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use super::class::Class;
+
+/// Examples of unexpected outcomes kept per class.
+const EXAMPLES_MAX: usize = 5;
+
+/// Longest latency told apart, in microseconds: ten minutes.
+const LATENCY_US_MAX: u64 = 600_000_000;
+
+/// What became of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Outcome {
+    /// A whole answer.
+    Status(u16),
+    /// The connection ended within the answer.
+    Cut,
+    /// It ended before a byte of the answer.
+    Closed,
+    /// The answer cannot be framed.
+    Invalid,
+    /// No answer in time.
+    TimedOut,
+    /// We left, as the class does.
+    Left,
+    /// No connection could be made.
+    Unreachable,
+}
+
+impl Outcome {
+    /// Its name in classes and reports.
+    pub(super) fn name(self) -> String {
+        match self {
+            Outcome::Status(status) => status.to_string(),
+            Outcome::Cut => "cut".to_owned(),
+            Outcome::Closed => "closed".to_owned(),
+            Outcome::Invalid => "invalid".to_owned(),
+            Outcome::TimedOut => "timed-out".to_owned(),
+            Outcome::Left => "left".to_owned(),
+            Outcome::Unreachable => "unreachable".to_owned(),
+        }
+    }
+}
+
+/// The page of one class.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) outcomes: BTreeMap<Outcome, u64>,
+    pub(super) latency_us: Option<Histogram<u64>>,
+    pub(super) unexpected: u64,
+    pub(super) examples: Vec<String>,
+}
+
+/// One page a class, and what concerns no class.
+#[derive(Debug)]
+pub(super) struct Book {
+    pub(super) pages: Vec<Page>,
+    pub(super) connections: u64,
+    /// Bytes that came when no answer was due.
+    pub(super) surplus: u64,
+}
+
+impl Book {
+    pub(super) fn new(classes: &[Class]) -> Book {
+        let page = |_| Page {
+            outcomes: BTreeMap::new(),
+            latency_us: None,
+            unexpected: 0,
+            examples: Vec::new(),
+        };
+        Book { pages: classes.iter().map(page).collect(), connections: 0, surplus: 0 }
+    }
+
+    /// Notes an outcome; the latency of answers alone is kept.
+    pub(super) fn note(
+        &mut self,
+        classes: &[Class],
+        class: usize,
+        outcome: Outcome,
+        latency: Duration,
+    ) {
+        let page = &mut self.pages[class];
+        let count = page.outcomes.entry(outcome).or_insert(0);
+        *count += 1;
+        if let Outcome::Status(_) = outcome {
+            let histogram = page.latency_us.get_or_insert_with(histogram);
+            histogram.saturating_record(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
+        }
+        if !expects(&classes[class], outcome) {
+            page.unexpected += 1;
+            if page.examples.len() < EXAMPLES_MAX {
+                page.examples.push(format!("{} after {latency:?}", outcome.name()));
+            }
+        }
+    }
+}
+
+fn expects(class: &Class, outcome: Outcome) -> bool {
+    // the usual answer is compared as bytes: a name would be built for every request of a run
+    match outcome {
+        Outcome::Status(200) => class.expect.iter().any(|name| name == "200"),
+        other => class.expect.contains(&other.name()),
+    }
+}
+
+/// Three significant digits up to the longest latency.
+pub(super) fn histogram() -> Histogram<u64> {
+    Histogram::new_with_max(LATENCY_US_MAX, 3)
+        .unwrap_or_else(|error| unreachable!("constant bounds: {error}"))
+}

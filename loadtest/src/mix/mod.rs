@@ -1,0 +1,121 @@
+//! A client that sends traffic and states what became of each request. Plain, it is the measuring
+//! client: one class, keep-alive, closed loop or at a rate. With faults it mixes good calls with
+//! refused, malformed, slow, leaving and pipelining ones, and calls for upstream faults; each class
+//! names the outcomes it expects, and any other makes the run fail.
+//!
+//! Deliberately not: streams, TLS, targets other than loopback. Bounds: a run ends by time or
+//! count, an exchange by `--timeout`, and a run against nothing after `UNREACHABLE_MAX` failures.
+
+mod answer;
+mod book;
+mod class;
+mod client;
+mod drive;
+mod report;
+mod request;
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::loopback;
+
+use drive::{Settings, run};
+
+/// How the report is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table for people.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// Options of `loadtest mix`.
+#[derive(Debug, Args)]
+pub(crate) struct MixArgs {
+    /// Where the gateway listens; loopback only
+    #[arg(long)]
+    target: String,
+    /// The caller's key
+    #[arg(long, default_value = "none")]
+    key: String,
+    /// Connections at once
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    connections: u32,
+    /// Seconds in which requests begin
+    #[arg(long, default_value_t = 10.0)]
+    seconds: f64,
+    /// Requests after which it ends earlier
+    #[arg(long)]
+    requests: Option<u64>,
+    /// Part of the traffic that is faulty: percent, or `class=percent,…`
+    #[arg(long, default_value = "0")]
+    faults: String,
+    /// Model of the good calls
+    #[arg(long, default_value = "ok")]
+    model: String,
+    /// Put before the model names of the classes, to be routed by it
+    #[arg(long, default_value = "")]
+    model_prefix: String,
+    /// Bytes of the body of a good call
+    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(..=8_388_608))]
+    body_bytes: u32,
+    /// Requests a second, begun whether or not answers come; without it the loop is closed
+    #[arg(long)]
+    rate: Option<f64>,
+    /// Seconds after which an exchange is given up
+    #[arg(long, default_value_t = 30.0)]
+    timeout: f64,
+    /// Seed of the order of classes
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Folder or file of classes instead of the built-in ones
+    #[arg(long)]
+    classes: Option<std::path::PathBuf>,
+    /// How the report is printed
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    report: Format,
+}
+
+/// Runs the mix; the exit code says whether all outcomes were expected.
+pub(crate) fn main(args: &MixArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let seconds = |name: &str, value: f64| {
+        Duration::try_from_secs_f64(value).map_err(|error| format!("--{name} {value}: {error}"))
+    };
+    let classes = match &args.classes {
+        Some(path) => class::load(&std::fs::read_to_string(path)?)?,
+        None => class::built_in()?,
+    };
+    let settings = Settings {
+        target: loopback::address(&args.target)?,
+        key: args.key.clone(),
+        connections: args.connections as usize,
+        time: seconds("seconds", args.seconds)?,
+        requests_max: args.requests.unwrap_or(u64::MAX),
+        weights: schedule::Faults::parse(&args.faults)?.weights(&classes)?,
+        classes,
+        model: args.model.clone(),
+        model_prefix: args.model_prefix.clone(),
+        body_bytes: args.body_bytes as usize,
+        rate: args.rate.filter(|rate| *rate > 0.0),
+        timeout: seconds("timeout", args.timeout)?,
+        seed: args.seed,
+    };
+    let report = run(&settings)?;
+    let mut out = std::io::stdout().lock();
+    match args.report {
+        Format::Json => writeln!(out, "{}", serde_json::to_string(&report)?)?,
+        Format::Text => write!(out, "{report}")?,
+    }
+    Ok(if report.unexpected == 0 && report.answered > 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
