@@ -27,8 +27,10 @@ const TABLE: &[Row] = &[
     Row { module: "govern", may_know: &["exchange", "codec::event", "codec::usage"] },
     Row { module: "exchange", may_know: &["codec::dialect", "codec::usage"] },
     Row { module: "config", may_know: &["exchange"] },
-    Row { module: "shard", may_know: &["config::snapshot", "io"] },
-    Row { module: "io", may_know: &[] },
+    // `exchange` has the newtypes of time, which every signature with `now` in it needs.
+    Row { module: "shard", may_know: &["config::snapshot", "io", "exchange"] },
+    // The transport hands out the clock of its shard: real here, virtual in the scripted twin.
+    Row { module: "io", may_know: &["exchange::time", "shard::clock"] },
     Row { module: "upstream", may_know: &["io", "codec", "exchange"] },
     Row { module: "control", may_know: &["exchange", "config", "store", "observe"] },
     Row { module: "admin", may_know: &["control", "observe", "store"] },
@@ -66,7 +68,10 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
     let named = code::paths(&source.code);
     let edges = named.iter().filter_map(|path| Some((path.at, target(&path.segments, &position)?)));
     let refused = edges.filter(|(_, target)| target[0] != *module && !allowed(row, target));
-    refused.map(|(at, target)| source.finding(at, refusal(module, &target))).collect()
+    let mut findings: Vec<Finding> =
+        refused.map(|(at, target)| source.finding(at, refusal(module, &target))).collect();
+    findings.dedup();
+    findings
 }
 
 fn refusal(module: &str, target: &[String]) -> String {
@@ -143,6 +148,7 @@ mod tests {
     fn edges_of_the_table_pass() {
         let cases = [
             ("proxy/src/pipeline/relay.rs", "use crate::{govern::walk, io::Turn}; use codec::sse;"),
+            ("proxy/src/io/ring.rs", "use crate::exchange::time::{MonoNs, Now};"),
             ("proxy/src/govern/price.rs", "use crate::exchange::money; use codec::usage::Usage;"),
             ("proxy/src/shard/mod.rs", "use crate::config::snapshot::Snapshot; use super::io;"),
             ("proxy/src/demo/mod.rs", "use crate::pipeline; use loadtest::standin;"),
@@ -164,8 +170,9 @@ mod tests {
             ("proxy/src/shard/start.rs", "use crate::config;"),
             ("proxy/src/upstream/pool.rs", "use super::super::pipeline::run;"),
             ("proxy/src/io/mod.rs", "use super::shard::Shard;"),
+            ("proxy/src/io/mod.rs", "use crate::exchange::{bundle::Bundle, time::Now};"),
             ("proxy/src/exchange/call.rs", "let x = store::record::Head::default();"),
-            ("proxy/src/control/mod.rs", "use crate::{store, pipeline::run};"),
+            ("proxy/src/control/mod.rs", "use crate::{store, pipeline::relay::{pump, close}};"),
         ];
         for (path, text) in cases {
             assert_eq!(messages(path, text).len(), 1, "{path}: {text}");
