@@ -19,7 +19,7 @@ pub(crate) struct Subject {
 pub(crate) enum Kind {
     /// The variants of the enum of this name.
     Variants(&'static str),
-    /// The fields of the shapes that are read from text.
+    /// The keys of the configuration, declared as `read("name")` and `later("name", "why")`.
     Keys,
     /// Words that begin with a prefix of [`METRIC_PREFIXES`].
     Metrics,
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
 pub(crate) const SUBJECTS: &[Subject] = &[
     Subject { place: "proxy/src/exchange/refusal.rs", kind: Kind::Variants("Refusal") },
     Subject { place: "proxy/src/exchange/outcome.rs", kind: Kind::Variants("Ending") },
-    Subject { place: "proxy/src/config/file", kind: Kind::Keys },
+    Subject { place: "proxy/src/config/shape.rs", kind: Kind::Keys },
     Subject { place: "proxy/src/observe/", kind: Kind::Metrics },
     Subject { place: "proxy/src/admin/metrics", kind: Kind::Metrics },
 ];
@@ -84,26 +84,16 @@ fn variants(code: &str, name: &str) -> Vec<(usize, String)> {
     let declared = code::find_word(code, "enum")
         .find(|at| code::find_word(code::rest(code, at + 4), name).next() == Some(0));
     let Some(at) = declared else { return Vec::new() };
-    entries(code, at).into_iter().map(|entry| (entry.at, entry.name)).collect()
+    entries(code, at)
 }
 
 fn keys(source: &Source) -> Vec<(usize, String)> {
-    let code = &source.code;
-    let derived = code.contains("Deserialize");
     let mut found = Vec::new();
-    for at in code::find_word(code, "struct") {
-        let head = &code[code[..at].rfind(['}', ';']).unwrap_or_default()..at];
-        if (derived && !head.contains("Deserialize")) || source.in_test(at) {
-            continue;
-        }
-        for entry in entries(code, at) {
-            let attributes = &source.text[entry.attributes..entry.at];
-            if attributes.contains("skip") || attributes.contains("flatten") {
-                continue;
-            }
-            let renamed =
-                attributes.split_once("rename = \"").and_then(|(_, rest)| rest.split_once('"'));
-            found.push((entry.at, renamed.map_or(entry.name, |(name, _)| name.to_owned())));
+    for declares in ["read", "later"] {
+        for at in code::find_word(&source.code, declares) {
+            let literal = source.text[at + declares.len()..].strip_prefix("(\"");
+            let name = literal.and_then(|literal| literal.split('"').next());
+            found.extend(name.map(|name| (at, name.to_owned())));
         }
     }
     found
@@ -129,15 +119,8 @@ fn metrics(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
-/// One variant or field: where its attributes begin, where its name stands.
-struct Entry {
-    attributes: usize,
-    at: usize,
-    name: String,
-}
-
-/// The entries of the braces that follow the declaration at `at`; none for a tuple or a unit.
-fn entries(code: &str, at: usize) -> Vec<Entry> {
+/// The entries of the braces that follow the declaration at `at`: where each name stands.
+fn entries(code: &str, at: usize) -> Vec<(usize, String)> {
     let end = code::item_end(code, at);
     let Some(open) = code[at..end].find('{').map(|found| at + found) else { return Vec::new() };
     let bytes = code.as_bytes();
@@ -164,42 +147,28 @@ fn entries(code: &str, at: usize) -> Vec<Entry> {
     found
 }
 
-/// `#[x] pub(crate) name: Type`, `Variant { .. }` → its name.
-fn entry(code: &str, start: usize, end: usize) -> Option<Entry> {
-    let mut at = start;
-    loop {
-        let text = code[at..end].trim_start();
-        at = end - text.len();
-        if text.starts_with("#[") || text.starts_with("pub(") {
-            at += text.find([']', ')']).map(|close| close_of(text, close))? + 1;
-        } else if text.starts_with("pub ") {
-            at += "pub ".len();
-        } else {
-            break;
-        }
+/// `#[x] Variant { .. }` → where its name stands, and the name.
+fn entry(code: &str, start: usize, end: usize) -> Option<(usize, String)> {
+    let mut text = code[start..end].trim_start();
+    while text.starts_with("#[") {
+        text = text[close_of(text)? + 1..].trim_start();
     }
-    let letters = code[at..end].chars();
     let name: String =
-        letters.take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect();
-    (!name.is_empty()).then_some(Entry { attributes: start, at, name })
+        text.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect();
+    (!name.is_empty()).then_some((end - text.len(), name))
 }
 
-/// The bracket that closes the first one of `text`; `fallback` when it is not balanced.
-fn close_of(text: &str, fallback: usize) -> usize {
+/// The bracket that closes the first one of `text`.
+fn close_of(text: &str) -> Option<usize> {
     let mut depth = 0usize;
-    for (at, byte) in text.bytes().enumerate() {
+    text.bytes().position(|byte| {
         match byte {
-            b'[' | b'(' => depth += 1,
-            b']' | b')' => {
-                depth -= 1;
-                if depth == 0 {
-                    return at;
-                }
-            }
-            _ => {}
+            b'[' => depth += 1,
+            b']' => depth -= 1,
+            _ => return false,
         }
-    }
-    fallback
+        depth == 0
+    })
 }
 
 #[cfg(test)]
@@ -237,20 +206,15 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_the_fields_of_what_is_read_from_text() {
+    fn keys_are_those_the_shapes_declare() {
         let text = "
-            #[derive(Deserialize)]
-            #[serde(deny_unknown_fields)]
-            pub(crate) struct File {
-                pub(crate) node: Option<String>,
-                #[serde(rename = \"provider\", default)]
-                pub(crate) providers: Vec<BTreeMap<String, Provider>>,
-                #[serde(skip)]
-                line: usize,
-            }
-            struct Inner { other: u8 }";
-        assert_eq!(missing(Kind::Keys, text, "`node`, `[[provider]]`"), Vec::<String>::new());
-        assert_eq!(missing(Kind::Keys, text, "`node`"), ["`provider` is not in docs/reference"]);
+            const fn read(name: &'static str) -> Key { Key { name } }
+            /// Not read(\"prose\").
+            pub const ROOT: Shape = Shape { label: \"x\", keys: &[
+                read(\"node\"), later(\"ledger\", \"the ledger\")] };";
+        assert_eq!(missing(Kind::Keys, text, "`node`, `[ledger]`"), Vec::<String>::new());
+        assert_eq!(missing(Kind::Keys, text, "`node`"), ["`ledger` is not in docs/reference"]);
+        assert!(missing(Kind::Keys, "struct Root;", "")[0].contains("nothing was recognised"));
     }
 
     #[test]
