@@ -142,3 +142,17 @@ proptest! {
         prop_assert_eq!(parsed.target.path().unwrap().of(&head), target.as_bytes());
     }
 }
+
+#[test]
+fn the_seeds_and_findings_of_the_fuzz_targets_hold() {
+    for (target, entry) in
+        [("http1_head", fuzz_head as fn(&[u8])), ("http1_body", fuzz_body as fn(&[u8]))]
+    {
+        let folder = format!("{}/fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
+        let files: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
+        assert!(files.len() > 50, "{target}: {}", files.len());
+        for file in files {
+            entry(&std::fs::read(file.unwrap().path()).unwrap());
+        }
+    }
+}
