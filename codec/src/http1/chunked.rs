@@ -8,7 +8,8 @@
 //! here: the caller counts what it keeps.
 
 use super::TrailerRule;
-use super::trailer::{Trailer, is_token};
+use super::bytes::is_token;
+use super::trailer::Trailer;
 
 /// Bytes of one size line with its extensions, without CR LF. Signatures of 64 digits fit with
 /// room.

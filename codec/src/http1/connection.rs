@@ -3,6 +3,7 @@
 //! A field that `Connection` lists must not be forwarded. That is where a sender could make a proxy
 //! drop the field that frames the body, so lists naming one are refused instead of obeyed.
 
+use super::bytes::is_name;
 use super::{Fields, HeadError};
 
 /// What the options of all `Connection` lines say together.
@@ -16,18 +17,21 @@ pub(super) struct Options {
 impl Options {
     /// Reads one `Connection` line. Unknown options are names of fields, looked up later on demand.
     pub(super) fn note(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        // What nearly every head says, alone.
+        if is_name(value, b"keep-alive") {
+            self.keep_alive = true;
+            return Ok(());
+        }
         for option in options(value) {
             match option.len() {
-                5 if option.eq_ignore_ascii_case(b"close") => self.close = true,
-                10 if option.eq_ignore_ascii_case(b"keep-alive") => self.keep_alive = true,
-                7 if option.eq_ignore_ascii_case(b"upgrade") => self.upgrade = true,
-                4 if option.eq_ignore_ascii_case(b"host") => {
+                5 if is_name(option, b"close") => self.close = true,
+                10 if is_name(option, b"keep-alive") => self.keep_alive = true,
+                7 if is_name(option, b"upgrade") => self.upgrade = true,
+                4 if is_name(option, b"host") => return Err(HeadError::ConnectionListsFraming),
+                14 if is_name(option, b"content-length") => {
                     return Err(HeadError::ConnectionListsFraming);
                 }
-                14 if option.eq_ignore_ascii_case(b"content-length") => {
-                    return Err(HeadError::ConnectionListsFraming);
-                }
-                17 if option.eq_ignore_ascii_case(b"transfer-encoding") => {
+                17 if is_name(option, b"transfer-encoding") => {
                     return Err(HeadError::ConnectionListsFraming);
                 }
                 _ => {}

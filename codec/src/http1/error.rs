@@ -42,7 +42,7 @@ pub enum HeadError {
     HostRepeated,
     /// `Host` is not a host with an optional port.
     HostMalformed,
-    /// `Content-Length` is not a plain number below 2^64.
+    /// `Content-Length` is not a number of at most 19 plain digits.
     LengthMalformed,
     /// More than one `Content-Length`, equal ones too.
     LengthRepeated,

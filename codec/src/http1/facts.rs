@@ -1,10 +1,12 @@
 //! What the field lines of one head say about framing, connection and host.
 //!
-//! Names are told apart by length first: of the dozen lines of a usual head only two or three are
-//! compared at all. Deliberately keeps no other field: the rest is looked up in [`super::Fields`].
+//! Names are told apart by length and first letter: of the dozen lines of a usual head only those
+//! that say something here are compared at all. Deliberately keeps no other field: the rest is
+//! looked up in [`super::Fields`].
 
 use super::HeadError;
 use super::authority::is_authority;
+use super::bytes::is_name;
 use super::connection::Options;
 
 /// How the body behind a head is delimited.
@@ -59,8 +61,16 @@ impl Facts {
         }
     }
 
-    /// Takes in line number `index`.
+    /// Whether a line of that name is worth a call of [`Self::note`]: told by length and first
+    /// letter, which leaves out nearly all that say nothing here.
     #[inline]
+    pub(super) fn may_concern(name: &[u8]) -> bool {
+        let first = name.first().map(|byte| byte | 0x20);
+        first.is_some() && first.as_ref() == FIRST_LETTERS.get(name.len())
+    }
+
+    /// Takes in line number `index`.
+    #[inline(never)]
     pub(super) fn note(
         &mut self,
         index: usize,
@@ -68,25 +78,25 @@ impl Facts {
         value: &[u8],
     ) -> Result<(), HeadError> {
         match name.len() {
-            4 if name.eq_ignore_ascii_case(b"host") => self.note_host(value),
-            6 if name.eq_ignore_ascii_case(b"expect") => {
+            4 if is_name(name, b"host") => self.note_host(value),
+            6 if is_name(name, b"expect") => {
                 self.note_expect(value);
                 Ok(())
             }
-            7 if name.eq_ignore_ascii_case(b"upgrade") => {
+            7 if is_name(name, b"upgrade") => {
                 self.upgrade_named = true;
                 Ok(())
             }
-            10 if name.eq_ignore_ascii_case(b"connection") => {
+            10 if is_name(name, b"connection") => {
                 self.first_connection.get_or_insert(index);
                 self.connection.note(value)
             }
-            13 if name.eq_ignore_ascii_case(b"authorization") => {
+            13 if is_name(name, b"authorization") => {
                 self.authorizations = self.authorizations.saturating_add(1);
                 Ok(())
             }
-            14 if name.eq_ignore_ascii_case(b"content-length") => self.note_length(value),
-            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => self.note_encoding(value),
+            14 if is_name(name, b"content-length") => self.note_length(value),
+            17 if is_name(name, b"transfer-encoding") => self.note_encoding(value),
             _ => Ok(()),
         }
     }
@@ -163,28 +173,68 @@ impl Facts {
     }
 }
 
+/// The first letter of the name in [`Facts::note`] that has this length; zero where there is none.
+const FIRST_LETTERS: [u8; 18] = *b"\0\0\0\0h\0eu\0\0c\0\0ac\0\0t";
+
+/// Digits of a `Content-Length`: as many as cannot overflow. Nobody sends ten exabytes.
+const LENGTH_DIGITS_MAX: usize = 19;
+
 /// Digits only: `str::parse` would let a plus sign through.
+#[inline]
 fn length(value: &[u8]) -> Option<u64> {
-    if value.is_empty() {
+    if value.is_empty() || value.len() > LENGTH_DIGITS_MAX {
         return None;
     }
-    value.iter().try_fold(0_u64, |sum, &byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        sum.checked_mul(10)?.checked_add(digit)
-    })
+    let mut sum = 0;
+    for &byte in value {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        sum = sum * 10 + u64::from(digit);
+    }
+    Some(sum)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::length;
+    use super::{Expect, Facts, Framing, length};
 
     #[test]
-    fn lengths_are_digits_below_two_to_the_64() {
+    fn every_name_that_is_noted_may_concern() {
+        let mut facts = Facts::new(1);
+        for (name, value) in [
+            ("Host", "gw.test"),
+            ("EXPECT", "x"),
+            ("upgrade", "x"),
+            ("Connection", "upgrade"),
+            ("authorization", "x"),
+            ("Content-Length", "3"),
+        ] {
+            assert!(Facts::may_concern(name.as_bytes()), "{name}");
+            facts.note(0, name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        assert!(facts.host && facts.upgrade() && facts.expect() == Expect::Other);
+        assert_eq!((facts.authorizations, facts.framing(Framing::None)), (1, Framing::Length(3)));
+        assert_eq!(facts.first_connection, Some(0));
+        let mut facts = Facts::new(1);
+        assert!(Facts::may_concern(b"Transfer-Encoding"));
+        facts.note(0, b"Transfer-Encoding", b"chunked").unwrap();
+        assert_eq!(facts.framing(Framing::None), Framing::Chunked);
+        for name in ["", "user-agent", "accept", "x-stainless-os", "content-type"] {
+            assert!(!Facts::may_concern(name.as_bytes()), "{name}");
+        }
+        assert!(!Facts::may_concern(&[b'c'; 300]));
+    }
+
+    #[test]
+    fn lengths_are_up_to_nineteen_digits() {
         for (text, expected) in [
             ("0", Some(0)),
             ("003", Some(3)),
-            ("18446744073709551615", Some(u64::MAX)),
-            ("18446744073709551616", None),
+            ("9999999999999999999", Some(9_999_999_999_999_999_999)),
+            ("00000000000000000003", None),
+            ("18446744073709551615", None),
             ("18446744073709551643", None),
             ("", None),
             ("+27", None),

@@ -28,6 +28,8 @@ pub struct Fields {
     connection: u8,
 }
 
+// === impl Fields ===
+
 impl Default for Fields {
     fn default() -> Self {
         Self::new()

@@ -118,7 +118,7 @@ fn check_fields(data: &[u8], head_len: usize, fields: &Fields) {
         assert!(end + 4 <= head_len, "a field ends before the blank line");
     }
     for (name, value) in fields.iter(data) {
-        assert!(name.iter().all(|&byte| super::trailer::is_token(byte)));
+        assert!(name.iter().all(|&byte| super::bytes::is_token(byte)));
         assert!(value.iter().all(|&byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f)));
         assert!(!matches!(value, [b' ' | b'\t', ..] | [.., b' ' | b'\t']));
     }

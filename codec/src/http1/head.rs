@@ -320,12 +320,13 @@ impl Lines<'_> {
     ) -> Result<(), HeadError> {
         let base = self.buf.as_ptr().addr();
         for (index, (slot, header)) in fields.slots().iter_mut().zip(headers).enumerate() {
-            let name = header.name.as_ptr().addr().wrapping_sub(base);
-            let value = header.value.as_ptr().addr().wrapping_sub(base);
-            self.check_line_end_before(name)?;
-            slot.name = Span::new(name, header.name.len()).ok_or(HeadError::HeadTooLarge)?;
-            slot.value = Span::new(value, header.value.len()).ok_or(HeadError::HeadTooLarge)?;
-            facts.note(index, header.name.as_bytes(), header.value)?;
+            let name = header.name.as_bytes();
+            slot.name = Span::within(base, name);
+            slot.value = Span::within(base, header.value);
+            self.check_line_end_before(slot.name.start())?;
+            if Facts::may_concern(name) {
+                facts.note(index, name, header.value)?;
+            }
         }
         if headers.is_empty() {
             self.check_line_end_before(self.first)?;

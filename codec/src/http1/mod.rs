@@ -14,6 +14,7 @@
 
 mod authority;
 mod body;
+mod bytes;
 mod chunked;
 mod connection;
 mod error;

@@ -19,6 +19,16 @@ impl Span {
         Some(Self { start: u16::try_from(start).ok()?, len: u16::try_from(len).ok()? })
     }
 
+    /// Where `part` lies in the buffer at address `base`, for a part that a parser has cut out of
+    /// the head there. A head ends within 32 KiB, so nothing is cut off.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a head is bounded far below u16::MAX")]
+    pub(super) fn within(base: usize, part: &[u8]) -> Self {
+        let start = part.as_ptr().addr().wrapping_sub(base);
+        debug_assert!(start.saturating_add(part.len()) <= usize::from(u16::MAX));
+        Self { start: start as u16, len: part.len() as u16 }
+    }
+
     /// The bytes of this piece.
     #[inline]
     #[must_use]

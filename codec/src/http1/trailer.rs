@@ -6,6 +6,7 @@
 //! just dropped.
 
 use super::ChunkError;
+use super::bytes::is_token;
 
 /// Bytes of a trailer section. It carries checksums and timings, and is thrown away.
 pub const TRAILER_BYTES_MAX: u32 = 8 * 1024;
@@ -146,11 +147,6 @@ impl Trailer {
             TrailerRule::RefuseReserved | TrailerRule::DropAll => Ok(At::Value),
         }
     }
-}
-
-/// A byte of a token, RFC 9110 5.6.2.
-pub(super) fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! neither CR, LF nor NUL, whatever their source. Deliberately no order, no defaults and no `Date`:
 //! the caller knows what belongs in its head. Allocates nothing but the growth of the `Vec`.
 
-use super::trailer::is_token;
+use super::bytes::is_token;
 
 /// Behind the data of a chunk.
 pub const CHUNK_CLOSE: &[u8] = b"\r\n";

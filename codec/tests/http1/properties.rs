@@ -117,7 +117,7 @@ proptest! {
     #[test]
     fn written_heads_are_read_again(
         status in 100_u16..600,
-        len: u64,
+        len in 0..10_000_000_000_000_000_000_u64,
         target in "/[!-\"$-~]{0,30}",
     ) {
         let mut head = Vec::new();
@@ -140,5 +140,19 @@ proptest! {
         prop_assert_eq!(parsed.method, Method::Delete);
         prop_assert_eq!(parsed.framing, Framing::Length(len));
         prop_assert_eq!(parsed.target.path().unwrap().of(&head), target.as_bytes());
+    }
+}
+
+#[test]
+fn the_seeds_and_findings_of_the_fuzz_targets_hold() {
+    for (target, entry) in
+        [("http1_head", fuzz_head as fn(&[u8])), ("http1_body", fuzz_body as fn(&[u8]))]
+    {
+        let folder = format!("{}/fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
+        let files: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
+        assert!(files.len() > 50, "{target}: {}", files.len());
+        for file in files {
+            entry(&std::fs::read(file.unwrap().path()).unwrap());
+        }
     }
 }
