@@ -5,8 +5,12 @@ use tollgate::server::{Node, Options};
 
 fn main() -> ExitCode {
     let path = std::env::args().nth(1).unwrap_or_default();
-    let config = tollgate::config::load(path.as_ref(), &tollgate::config::ProcessEnv).map_err(|e| eprintln!("{e}")).unwrap();
+    let config = tollgate::config::load(path.as_ref(), &tollgate::config::ProcessEnv)
+        .map_err(|e| eprintln!("{e}"))
+        .unwrap();
     let node = Node::start(&config, &Options { keep_records: false, pin: false }).unwrap();
     eprintln!("{:?} on {}", node.drivers, node.data);
-    loop { std::thread::park(); }
+    loop {
+        std::thread::park();
+    }
 }

@@ -209,7 +209,11 @@ fn head<I: Io>(
 /// A request that its head alone rules out. If nothing follows the head, the connection lives on.
 fn refused_origin<I: Io>(shard: &Shard<I>, bytes: &[u8], head: &RequestHead) -> Origin {
     let dialect = routes::guess_dialect(bytes);
-    Origin { is_head: head.method == Method::Head, is_10: head.minor == 0, ..origin(shard, dialect) }
+    Origin {
+        is_head: head.method == Method::Head,
+        is_10: head.minor == 0,
+        ..origin(shard, dialect)
+    }
 }
 
 fn origin<I: Io>(shard: &Shard<I>, dialect: Dialect) -> Origin {

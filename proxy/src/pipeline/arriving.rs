@@ -29,7 +29,12 @@ const READ_BYTES_MIN: u64 = 2 * 1024;
 
 impl Arriving {
     /// A message whose head of `start` bytes, and maybe more, is in `buffer`.
-    pub(super) fn new(buffer: Vec<u8>, start: usize, framing: Framing, rule: TrailerRule) -> Arriving {
+    pub(super) fn new(
+        buffer: Vec<u8>,
+        start: usize,
+        framing: Framing,
+        rule: TrailerRule,
+    ) -> Arriving {
         let progress = match framing {
             Framing::None => Progress::Length(0),
             Framing::Length(n) => Progress::Length(n),

@@ -44,7 +44,7 @@ impl Received {
 
 /// What became of the body of a refused request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub(super) enum Rest {
     /// It was read to its end: the connection can serve the next request.
     Read,
     /// Part of it may still come: the connection is of no further use.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// What is known of the client's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub(super) enum Presence {
     /// It may send more.
     Here,
     /// It has ended its side; it still gets its answer.
@@ -24,7 +24,7 @@ pub enum Presence {
 
 /// Why bytes could not be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub(super) enum Lost {
     /// The client is not there any more.
     Gone,
     /// It takes no bytes.
@@ -32,7 +32,7 @@ pub enum Lost {
 }
 
 /// One client's connection.
-pub struct Client<S> {
+pub(super) struct Client<S> {
     /// The connection.
     pub stream: S,
     /// The one deadline of this connection's task; every wait arms it anew.
@@ -51,7 +51,7 @@ pub struct Client<S> {
 
 impl<S: Stream> Client<S> {
     /// A connection from which nothing has come.
-    pub fn new(stream: S, timer: Timer) -> Client<S> {
+    pub(super) fn new(stream: S, timer: Timer) -> Client<S> {
         Client {
             stream,
             timer,
@@ -64,13 +64,13 @@ impl<S: Stream> Client<S> {
     }
 
     /// The caller's own request id.
-    pub fn caller_id(&self) -> Option<&[u8]> {
+    pub(super) fn caller_id(&self) -> Option<&[u8]> {
         (!self.caller_id.is_empty()).then_some(&self.caller_id)
     }
 
     /// Posts the read that watches the client during an exchange, unless bytes of a next request
     /// are here already: those are not read past.
-    pub fn watch(&mut self, buffers: &Buffers) {
+    pub(super) fn watch(&mut self, buffers: &Buffers) {
         if self.stream.reading() || self.presence != Presence::Here || !self.inbox.is_empty() {
             return;
         }
@@ -82,7 +82,7 @@ impl<S: Stream> Client<S> {
     }
 
     /// Takes in a read that ended while an exchange runs.
-    pub fn absorb(&mut self, done: ReadDone) {
+    pub(super) fn absorb(&mut self, done: ReadDone) {
         self.inbox = done.buffer;
         match done.result {
             Ok(0) => self.presence = Presence::HalfClosed,
@@ -93,7 +93,11 @@ impl<S: Stream> Client<S> {
     }
 
     /// Writes a chunk to its last byte and gives it back.
-    pub async fn send(&mut self, chunk: Chunk, stall: Duration) -> (Chunk, Result<(), Lost>) {
+    pub(super) async fn send(
+        &mut self,
+        chunk: Chunk,
+        stall: Duration,
+    ) -> (Chunk, Result<(), Lost>) {
         let mut stalled = false;
         self.stream.start_write(chunk);
         self.timer.arm(stall);
@@ -124,7 +128,7 @@ impl<S: Stream> Client<S> {
 
     /// Closes after an answer that left part of the request unread: the client gets time to read
     /// the answer, since bytes nobody has read would turn the close into a reset.
-    pub async fn linger(&mut self, buffers: &Buffers) {
+    pub(super) async fn linger(&mut self, buffers: &Buffers) {
         self.stream.shutdown_write();
         self.timer.arm(LINGER);
         let mut left = LINGER_BYTES;

@@ -2,9 +2,9 @@
 //! by `govern::walk`; this file only carries it out.
 
 use super::client::{Client, Presence};
-use super::{Unserved, after_body};
 use super::open::{Call, Held};
 use super::parse::Request;
+use super::{Unserved, after_body};
 use crate::config::snapshot::Provider;
 use crate::exchange::refusal::Refusal;
 use crate::exchange::time::MonoNs;
@@ -155,9 +155,7 @@ async fn connect<I: Io>(
 ) -> Connect<I::Stream> {
     let Ok(mut stream) = shard.io.connect(address) else { return Connect::Failed };
     match Connected::new(&mut stream, &client.timer).await {
-        Some(Ok(())) => {
-            Connect::Made(Upstream::new(stream, address, tick, shard.buffers.take()))
-        }
+        Some(Ok(())) => Connect::Made(Upstream::new(stream, address, tick, shard.buffers.take())),
         Some(Err(_)) => Connect::Failed,
         None => {
             stream.shutdown();
@@ -228,8 +226,7 @@ async fn exchange<I: Io>(
         match Turn::both(&mut client.stream, &mut upstream.stream, &client.timer).await {
             Event::UpstreamWritten(done) => {
                 outgoing.give_back(done.chunk, &mut call.received.bytes);
-                if done.result.is_ok() && start_next(upstream, outgoing, &mut call.received.bytes)
-                {
+                if done.result.is_ok() && start_next(upstream, outgoing, &mut call.received.bytes) {
                     client.timer.arm(deadlines.write_stall);
                 } else {
                     // After a failed write an answer may be here all the same: the read tells.

@@ -32,12 +32,15 @@ pub(super) fn of_request(name: &[u8]) -> Fate {
             Fate::Consume
         }
         b"x-request-id" | b"traceparent" | b"tracestate" | b"expect" => Fate::Consume,
-        b"x-claude-code-session-id" | b"x-session-affinity" | b"x-session-id" | b"session-id"
+        b"x-claude-code-session-id"
+        | b"x-session-affinity"
+        | b"x-session-id"
+        | b"session-id"
         | b"x-session-hash" => Fate::Consume,
         b"content-md5" | b"digest" | b"content-digest" | b"repr-digest" => Fate::IfUnchanged,
         b"cookie" | b"cookie2" | b"forwarded" | b"x-real-ip" | b"via" | b"content-encoding" => {
             Fate::Strip
-        },
+        }
         _ if is_hop_by_hop(lower) => Fate::Strip,
         _ if lower.starts_with(b"x-forwarded-") => Fate::Strip,
         _ if lower.starts_with(b"x-tollgate-") => Fate::Strip,

@@ -82,7 +82,9 @@ fn models(snapshot: &Snapshot, anthropic: bool) -> String {
         } else {
             data.extend_from_slice(b"{\"id\":");
             write_string(name, &mut data);
-            data.extend_from_slice(b",\"object\":\"model\",\"created\":0,\"owned_by\":\"tollgate\"}");
+            data.extend_from_slice(
+                b",\"object\":\"model\",\"created\":0,\"owned_by\":\"tollgate\"}",
+            );
         }
     }
     let data = String::from_utf8(data).unwrap_or_default();

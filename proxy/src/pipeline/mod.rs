@@ -5,17 +5,17 @@
 //! `admit` and `reserve`, and the external guardrail, come with the money core and later.
 
 pub mod accept; //      connection → one request at a time
-pub mod parse; //       the head alone → route, framing, credential
+mod admit; //           what needs no plan
 mod authenticate; //    credential → who, before a body byte
 mod body; //            bytes as they arrive → spans
-mod admit; //           what needs no plan
-mod resolve; //         model → candidate
-mod reserve; //         what needs the plan
-mod open; //            the record: from here on exactly one outcome
 mod dispatch; //        attempts → an answer's head
+mod open; //            the record: from here on exactly one outcome
+mod parse; //           the head alone → route, framing, credential
+mod refuse;
 mod relay; //           answer → client
-mod settle; //          outcome → record
-mod refuse; //          any refusal → client
+mod reserve; //         what needs the plan
+mod resolve; //         model → candidate
+mod settle; //          outcome → record //          any refusal → client
 
 mod arriving;
 mod client;
@@ -37,7 +37,7 @@ use relay::Delivered;
 
 /// What becomes of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+enum After {
     /// It can carry the next request.
     Keep,
     /// It ends; unread bytes are read away first.
@@ -65,7 +65,7 @@ fn after_body(refusal: Refusal) -> Unserved {
 }
 
 /// Serves one governed call whose head is at the front of the client's inbox.
-pub async fn run<I: Io>(
+async fn run<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     held: &mut Held,

@@ -17,7 +17,7 @@ use store::text::Text;
 
 /// What a connection's task holds for the exchange under way.
 #[derive(Default)]
-pub struct Held {
+pub(super) struct Held {
     /// The record, from `open` to `settle`.
     pub record: Record,
     /// Whether an exchange is open.

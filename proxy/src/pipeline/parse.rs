@@ -14,7 +14,7 @@ use ring::digest::{SHA256, digest};
 
 /// What the head says, checked.
 #[derive(Clone, Copy, Debug)]
-pub struct Request {
+pub(super) struct Request {
     /// What is asked for.
     pub route: Route,
     /// Bytes of the head in its buffer.
@@ -40,7 +40,7 @@ pub struct Request {
 }
 
 /// What a later stage needs of the client's own fields, in wire form.
-pub struct Kept<'a> {
+pub(super) struct Kept<'a> {
     /// Query and field lines that go on.
     pub forward: &'a mut Vec<u8>,
     /// The caller's own request id.
@@ -51,7 +51,7 @@ pub struct Kept<'a> {
 const SECRET_PARAMETERS: [&[u8]; 4] = [b"key", b"api_key", b"api-key", b"access_token"];
 
 /// Reads a complete head.
-pub fn request(
+pub(super) fn request(
     bytes: &[u8],
     head: &RequestHead,
     fields: &Fields,
@@ -174,7 +174,7 @@ fn check_coding(name: &[u8], value: &[u8]) -> Result<(), Refusal> {
 }
 
 /// SHA-256, the form in which keys are known.
-pub fn sha256(text: &[u8]) -> [u8; 32] {
+pub(super) fn sha256(text: &[u8]) -> [u8; 32] {
     let mut out = [0; 32];
     out.copy_from_slice(digest(&SHA256, text).as_ref());
     out
@@ -219,7 +219,7 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 }
 
 /// Parses what has arrived of a head.
-pub fn head(
+pub(super) fn head(
     scan: &mut http1::HeadScan,
     bytes: &[u8],
     fields: &mut Fields,

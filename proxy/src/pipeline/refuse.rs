@@ -13,7 +13,7 @@ use codec::json::write_string;
 
 /// What an answer of our own needs to know of its request, whatever stage writes it.
 #[derive(Clone, Copy, Debug)]
-pub struct Origin {
+pub(super) struct Origin {
     /// Our id.
     pub id: RequestId,
     /// What was asked for, if that could be told.
@@ -30,7 +30,7 @@ pub struct Origin {
 
 impl Origin {
     /// A request whose unread rest makes the connection useless.
-    pub fn with(mut self, rest: Rest) -> Origin {
+    pub(super) fn with(mut self, rest: Rest) -> Origin {
         self.close |= rest == Rest::Unread;
         self
     }

@@ -98,7 +98,11 @@ fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 }
 
 /// The client's framing for a body of which not all is here.
-pub(super) fn client_framing(upstream: Framing, announced: Option<u64>, minor: u8) -> ClientFraming {
+pub(super) fn client_framing(
+    upstream: Framing,
+    announced: Option<u64>,
+    minor: u8,
+) -> ClientFraming {
     match (upstream, announced) {
         (Framing::Length(_), Some(n)) => ClientFraming::Length(n),
         _ if minor == 0 => ClientFraming::Close,

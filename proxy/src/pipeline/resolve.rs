@@ -29,8 +29,6 @@ pub(super) struct Plan<'a> {
     pub sent: &'a str,
     /// The model's value in the body, with its quotes.
     pub span: Span,
-    /// Whether the body says it with escapes.
-    pub escaped: bool,
 }
 
 /// The plan of a call.
@@ -46,12 +44,15 @@ pub(super) fn plan<'a>(
         Refusal::InvalidRequest { param: Some("model"), why }
     })?;
     let (candidate, sent) = find(snapshot, asked)?;
-    let (span, escaped) = (spans.model.quoted(), spans.model.escaped);
-    Ok(Plan { candidate, asked, sent, span, escaped })
+    let span = spans.model.quoted();
+    Ok(Plan { candidate, asked, sent, span })
 }
 
 /// The candidate for a model's name, and the name it is sent as.
-pub(super) fn find<'a>(snapshot: &'a Snapshot, asked: &'a str) -> Result<(Candidate, &'a str), Refusal> {
+pub(super) fn find<'a>(
+    snapshot: &'a Snapshot,
+    asked: &'a str,
+) -> Result<(Candidate, &'a str), Refusal> {
     let name = snapshot.aliases.get(asked).map_or(asked, |target| target);
     let Some(candidates) = snapshot.models.get(name) else {
         return find_unconfigured(snapshot, name);

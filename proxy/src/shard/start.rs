@@ -1,10 +1,10 @@
 //! A shard's thread: pin, build the ring, serve, drain.
 
+use super::Shard;
 use super::allowance::Allowance;
 use super::buffers::Buffers;
 use super::mailbox::{Letter, Mailbox};
 use super::snapshot::SnapshotCell;
-use super::Shard;
 use crate::config::snapshot::Snapshot;
 use crate::exchange::ids::IdMint;
 use crate::io::ring::RingIo;

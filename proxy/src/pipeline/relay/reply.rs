@@ -27,8 +27,7 @@ impl Reply {
     /// Looks at a head that was parsed before.
     pub(crate) fn new(bytes: &[u8], status: u16) -> Reply {
         let mut fields = Fields::new();
-        let mut reply =
-            Reply { status, media: Media::Json, coded: false, scan: ReplyScan::new() };
+        let mut reply = Reply { status, media: Media::Json, coded: false, scan: ReplyScan::new() };
         if let Ok(Some(_)) = http1::parse_response(bytes, &mut fields, false) {
             if let Some(kind) = fields.first(bytes, "content-type") {
                 reply.media = media(kind);
