@@ -11,7 +11,7 @@
 
 pub mod ring;
 pub mod runtime;
-
+pub mod script;
 pub mod turn;
 pub mod wheel;
 
