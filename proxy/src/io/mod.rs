@@ -143,3 +143,6 @@ pub trait Stream: 'static {
     /// Makes the close that follows a reset: an answer that broke must not look complete.
     fn abort(&self);
 }
+
+#[cfg(test)]
+mod contract;

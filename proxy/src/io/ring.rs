@@ -13,10 +13,9 @@ use crate::shard::clock;
 use monoio::buf::{IoBuf, IoBufMut};
 use monoio::io::{
     AsyncReadRent, AsyncWriteRent, CancelableAsyncReadRent, Canceller, OwnedReadHalf,
-    OwnedWriteHalf, Splitable,
 };
 use monoio::net::{TcpListener, TcpStream};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, UnsafeCell};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -113,9 +112,10 @@ impl RingStream {
             reading: Cell::new(false),
             writing: Cell::new(false),
         });
-        let (read_half, write_half) = stream.into_split();
+        let stream = Rc::new(UnsafeCell::new(stream));
+        let write_half = WriteHalf(stream.clone());
         RingStream {
-            reader: Box::pin(read_loop(read_half, mail.clone())),
+            reader: Box::pin(read_loop(OwnedReadHalf(stream), mail.clone())),
             writer: Box::pin(write_loop(write_half, mail.clone(), connecting)),
             mail,
         }
@@ -162,6 +162,15 @@ impl Stream for RingStream {
     }
 
     fn recall_read(&mut self) {
+        let mut place = self.mail.read.borrow_mut();
+        match std::mem::replace(&mut *place, ReadPlace::Empty) {
+            // Not begun: a canceller would have nothing to cancel, and the read would go on.
+            ReadPlace::Lent(buffer, Recall::Able) => {
+                let result = Err(io::ErrorKind::Interrupted.into());
+                *place = ReadPlace::Done(ReadDone { result, buffer });
+            }
+            other => *place = other,
+        }
         let canceller = self.mail.canceller.take();
         *self.mail.canceller.borrow_mut() = canceller.cancel();
     }
@@ -276,7 +285,21 @@ async fn watch(half: &OwnedReadHalf<TcpStream>) -> io::Result<()> {
     stream.readable(false).await
 }
 
-async fn write_loop(mut half: OwnedWriteHalf<TcpStream>, mail: Rc<Mail>, connecting: bool) {
+/// The writer's share of the stream. monoio's own write half shuts the sending direction down
+/// when it is dropped: a FIN before the close, so that an aborted answer would look complete.
+struct WriteHalf(Rc<UnsafeCell<TcpStream>>);
+
+impl WriteHalf {
+    async fn write(&mut self, rest: Rest) -> (io::Result<usize>, Rest) {
+        #[expect(unsafe_code, reason = "monoio's write takes &mut where a shared use is meant")]
+        // SAFETY: as in monoio's own halves: the stream clones its descriptor when the operation
+        // is built, on this one thread, and touches nothing that the reader's operation uses.
+        let stream = unsafe { &mut *self.0.get() };
+        stream.write(rest).await
+    }
+}
+
+async fn write_loop(mut half: WriteHalf, mail: Rc<Mail>, connecting: bool) {
     if connecting {
         let result = finish_connect(&half, mail.fd).await;
         *mail.connected.borrow_mut() = Some(result);
@@ -298,7 +321,7 @@ async fn write_loop(mut half: OwnedWriteHalf<TcpStream>, mail: Rc<Mail>, connect
     }
 }
 
-async fn write_all(half: &mut OwnedWriteHalf<TcpStream>, chunk: Chunk) -> WriteDone {
+async fn write_all(half: &mut WriteHalf, chunk: Chunk) -> WriteDone {
     let (start, end) = (chunk.start, chunk.end);
     let mut rest = Rest(chunk);
     let result = loop {
@@ -317,7 +340,7 @@ async fn write_all(half: &mut OwnedWriteHalf<TcpStream>, chunk: Chunk) -> WriteD
     WriteDone { result, chunk: Chunk { bytes: rest.0.bytes, start, end } }
 }
 
-async fn finish_connect(half: &OwnedWriteHalf<TcpStream>, fd: RawFd) -> io::Result<()> {
+async fn finish_connect(half: &WriteHalf, fd: RawFd) -> io::Result<()> {
     #[expect(unsafe_code, reason = "monoio hides the stream of a split half behind UnsafeCell")]
     // SAFETY: as in `watch`; nothing reads or writes before the connection stands.
     let stream = unsafe { &*half.0.get() };

@@ -256,7 +256,7 @@ impl Link {
     /// `side` sends no more and reads no more than what has arrived.
     pub(super) fn end_both(&mut self, side: Side) {
         if self.is_connecting() {
-            return self.fail(io::ErrorKind::NotConnected);
+            return self.fail(io::ErrorKind::ConnectionReset); // as Linux says it
         }
         self.end_writing(side);
         let end = self.end(side);

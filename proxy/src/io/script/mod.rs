@@ -256,6 +256,11 @@ impl ScriptIo {
         self.world.sleep(span)
     }
 
+    /// Binds `at` for the code under test; port 0 is given a free one.
+    pub fn listen(&self, at: SocketAddr) -> io::Result<ScriptListener> {
+        self.world.listen(at)
+    }
+
     /// A client connected to `to`, at once whatever delay is set for it.
     pub fn dial(&self, to: SocketAddr) -> io::Result<Peer> {
         self.world.dial(to)
