@@ -2,7 +2,7 @@
 
 use crate::io::ring::RingIo;
 use crate::io::runtime::{Choice, ShardRuntime};
-use crate::io::script::{ScriptIo, ScriptListener, ScriptWorld};
+use crate::io::script::{Order, ScriptIo, ScriptListener, ScriptWorld};
 use crate::io::{Io, TICK};
 use monoio::net::TcpListener;
 use std::future::{Future, poll_fn};
@@ -11,7 +11,10 @@ use std::pin::pin;
 use std::task::Poll;
 
 /// How long a check may take before it counts as hung, in ticks: a minute.
-const WATCHDOG_TICKS: usize = 600;
+const WATCHDOG_TICKS: u32 = 600;
+
+/// Orders by chance that a check sees on the scripted transport.
+const SEEDS: u64 = 4;
 
 /// A transport and the places a check needs on it.
 pub(super) trait Stage {
@@ -24,9 +27,6 @@ pub(super) trait Stage {
 
     /// An address where a connect hangs.
     fn black_hole(&self) -> BlackHole;
-
-    /// On the scripted transport bytes arrive at once, so data always beats a timer.
-    fn is_script(&self) -> bool;
 }
 
 /// An address where a connect hangs as long as this lives.
@@ -35,14 +35,19 @@ pub(super) struct BlackHole {
     _held: Vec<socket2::Socket>,
 }
 
-/// Runs `check` on the scripted transport; a hang is an error with its place in virtual time.
-pub(super) fn on_script<F: Future<Output = ()>>(check: impl FnOnce(ScriptStage) -> F) {
-    let world = ScriptWorld::new(1);
+/// Runs `check` on the scripted transport, in the usual order of tasks and in some by chance; a
+/// hang is an error with its place in virtual time.
+pub(super) fn on_script<F: Future<Output = ()>>(check: impl Fn(ScriptStage) -> F) {
     let hole = SocketAddr::from(([192, 0, 2, 1], 443));
-    world.set_black_hole(hole);
-    let outcome =
-        world.run_within(TICK * WATCHDOG_TICKS as u32, check(ScriptStage(world.io(), hole)));
-    assert_eq!(outcome, Ok(()));
+    let chances = (1..=SEEDS).map(|seed| (seed, Order::Seeded));
+    for (seed, order) in [(0, Order::Fifo)].into_iter().chain(chances) {
+        let world = ScriptWorld::new(seed);
+        world.set_order(order);
+        world.set_black_hole(hole);
+        let stage = ScriptStage(world.io(), hole);
+        let outcome = world.run_within(TICK * WATCHDOG_TICKS, check(stage));
+        assert_eq!(outcome, Ok(()), "seed {seed}");
+    }
 }
 
 /// Runs `check` on the real one. io_uring may be refused by the kernel: said, and passed over.
@@ -90,10 +95,6 @@ impl Stage for ScriptStage {
     fn black_hole(&self) -> BlackHole {
         BlackHole { at: self.1, _held: Vec::new() }
     }
-
-    fn is_script(&self) -> bool {
-        true
-    }
 }
 
 pub(super) struct RingStage;
@@ -134,9 +135,5 @@ impl Stage for RingStage {
             held.push(dialer);
         }
         BlackHole { at: address.as_socket().unwrap(), _held: held }
-    }
-
-    fn is_script(&self) -> bool {
-        false
     }
 }

@@ -8,6 +8,7 @@ use super::chop::Chop;
 use super::link::{Gone, Shared, Side};
 use super::net::ScriptListener;
 use super::stream::ScriptStream;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -93,13 +94,16 @@ impl PeerListener {
 
 /// One end of a connection in a test's hands. Dropping it closes it, with a reset if bytes are
 /// left unread, as the kernel does.
+///
+/// It can send and read at the same time; of each kind one call at a time, and `closed` counts
+/// as a read.
 pub struct Peer {
     world: Rc<World>,
     link: Shared,
     side: Side,
-    patience: Duration,
+    patience: Cell<Duration>,
     /// Read past what a call asked for.
-    ahead: Vec<u8>,
+    ahead: RefCell<Vec<u8>>,
     _stream: ScriptStream,
 }
 
@@ -114,25 +118,32 @@ impl World {
 impl Peer {
     fn new(world: Rc<World>, stream: ScriptStream) -> Peer {
         let (link, side) = stream.place();
-        Peer { world, link, side, patience: PATIENCE, ahead: Vec::new(), _stream: stream }
+        Peer {
+            world,
+            link,
+            side,
+            patience: Cell::new(PATIENCE),
+            ahead: RefCell::default(),
+            _stream: stream,
+        }
     }
 
     /// How long each wait from now on may take.
-    pub fn set_patience(&mut self, patience: Duration) {
-        self.patience = patience;
+    pub fn set_patience(&self, patience: Duration) {
+        self.patience.set(patience);
     }
 
     /// How what this peer sends is cut into the other side's reads.
-    pub fn chop(&mut self, chop: Chop) {
+    pub fn chop(&self, chop: Chop) {
         self.link.borrow_mut().set_chop(self.side.other(), chop);
     }
 
     /// Sends all of `bytes`; waits while the other side does not read.
-    pub async fn send(&mut self, bytes: &[u8]) -> Result<(), PeerError> {
+    pub async fn send(&self, bytes: &[u8]) -> Result<(), PeerError> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let put = poll_fn(|cx| self.link.borrow_mut().poll_put(self.side, rest, cx));
-            match patiently(&self.world, self.patience, put).await {
+            match patiently(&self.world, self.patience.get(), put).await {
                 Some(Ok(count)) => rest = rest.get(count..).unwrap_or_default(),
                 Some(Err(e)) => return Err(self.fault(PeerFault::Broken(e.kind()), Vec::new())),
                 None => return Err(self.fault(PeerFault::TimedOut, Vec::new())),
@@ -143,7 +154,7 @@ impl Peer {
 
     /// Sends `bytes` in pieces that end at `cuts` (ascending); before each next piece everyone
     /// else has done what the one before made possible.
-    pub async fn send_split(&mut self, bytes: &[u8], cuts: &[usize]) -> Result<(), PeerError> {
+    pub async fn send_split(&self, bytes: &[u8], cuts: &[usize]) -> Result<(), PeerError> {
         let mut start = 0;
         for cut in cuts.iter().copied().chain([bytes.len()]) {
             let cut = cut.clamp(start, bytes.len());
@@ -155,14 +166,14 @@ impl Peer {
     }
 
     /// What is there, at least one byte; nothing at the end of the stream.
-    pub async fn read_some(&mut self) -> Result<Vec<u8>, PeerError> {
-        if !self.ahead.is_empty() {
-            return Ok(std::mem::take(&mut self.ahead));
+    pub async fn read_some(&self) -> Result<Vec<u8>, PeerError> {
+        let ahead = self.ahead.take();
+        if !ahead.is_empty() {
+            return Ok(ahead);
         }
         let mut got = Vec::with_capacity(READ_ROOM);
-        let link = &self.link;
-        let take = poll_fn(|cx| link.borrow_mut().poll_take(self.side, &mut got, cx));
-        match patiently(&self.world, self.patience, take).await {
+        let take = poll_fn(|cx| self.link.borrow_mut().poll_take(self.side, &mut got, cx));
+        match patiently(&self.world, self.patience.get(), take).await {
             Some(Ok(_)) => Ok(got),
             Some(Err(e)) => Err(self.fault(PeerFault::Broken(e.kind()), got)),
             None => Err(self.fault(PeerFault::TimedOut, got)),
@@ -170,27 +181,27 @@ impl Peer {
     }
 
     /// Everything up to the end of the stream.
-    pub async fn read_until_eof(&mut self) -> Result<Vec<u8>, PeerError> {
+    pub async fn read_until_eof(&self) -> Result<Vec<u8>, PeerError> {
         self.read_exact_or_eof(usize::MAX).await
     }
 
     /// `count` bytes, or fewer if the stream ends before.
-    pub async fn read_exact_or_eof(&mut self, count: usize) -> Result<Vec<u8>, PeerError> {
+    pub async fn read_exact_or_eof(&self, count: usize) -> Result<Vec<u8>, PeerError> {
         let mut got = Vec::new();
         while got.len() < count && self.append(&mut got).await? {}
-        self.ahead = got.split_off(count.min(got.len()));
+        self.ahead.replace(got.split_off(count.min(got.len())));
         Ok(got)
     }
 
     /// Everything up to and including `pattern`.
-    pub async fn read_until(&mut self, pattern: &[u8]) -> Result<Vec<u8>, PeerError> {
+    pub async fn read_until(&self, pattern: &[u8]) -> Result<Vec<u8>, PeerError> {
         let mut got = Vec::new();
         let mut searched = 0;
         loop {
             let fresh = got.get(searched..).unwrap_or_default();
             let found = fresh.windows(pattern.len().max(1)).position(|w| w.starts_with(pattern));
             if let Some(at) = found {
-                self.ahead = got.split_off(searched + at + pattern.len());
+                self.ahead.replace(got.split_off(searched + at + pattern.len()));
                 return Ok(got);
             }
             // The pattern may begin in the last bytes and end in the next read.
@@ -202,24 +213,24 @@ impl Peer {
     }
 
     /// Ends this side's direction.
-    pub fn fin(&mut self) {
+    pub fn fin(&self) {
         self.link.borrow_mut().end_writing(self.side);
     }
 
     /// Resets the connection, now.
-    pub fn rst(&mut self) {
+    pub fn rst(&self) {
         self.link.borrow_mut().reset(self.side);
     }
 
     /// How the other side went; takes no bytes.
-    pub async fn closed(&mut self) -> Result<Gone, PeerError> {
+    pub async fn closed(&self) -> Result<Gone, PeerError> {
         let gone = poll_fn(|cx| self.link.borrow_mut().poll_gone(self.side, cx));
-        let gone = patiently(&self.world, self.patience, gone).await;
+        let gone = patiently(&self.world, self.patience.get(), gone).await;
         gone.ok_or_else(|| self.fault(PeerFault::TimedOut, Vec::new()))
     }
 
     /// Appends the next bytes; false at the end. On a fault the bytes so far go into it.
-    async fn append(&mut self, got: &mut Vec<u8>) -> Result<bool, PeerError> {
+    async fn append(&self, got: &mut Vec<u8>) -> Result<bool, PeerError> {
         match self.read_some().await {
             Ok(more) => {
                 got.extend_from_slice(&more);

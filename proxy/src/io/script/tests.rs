@@ -119,7 +119,7 @@ fn a_world_that_goes_takes_its_tasks_and_their_connections_with_it() {
         let _kept = io.accept(&listener).await;
         std::future::pending::<()>().await;
     });
-    let mut client = world.dial(at(80)).unwrap();
+    let client = world.dial(at(80)).unwrap();
     world.run_until(world.sleep(TICK)).unwrap();
     let inside = Rc::downgrade(&world.io.world);
     let gone = async move { client.closed().await.unwrap() };
@@ -135,13 +135,13 @@ fn a_world_that_goes_takes_its_tasks_and_their_connections_with_it() {
 fn reads(seed: u64, chop: Chop, sent: &[u8]) -> Vec<usize> {
     let world = ScriptWorld::new(seed);
     let upstream = world.serve(at(80)).unwrap();
-    let mut client = world.dial(at(80)).unwrap();
+    let client = world.dial(at(80)).unwrap();
     client.chop(chop);
     world
         .run_until(async {
             client.send(sent).await.unwrap();
             client.fin();
-            let mut served = upstream.accept().await.unwrap();
+            let served = upstream.accept().await.unwrap();
             let (mut sizes, mut all) = (Vec::new(), Vec::new());
             loop {
                 let more = served.read_some().await.unwrap();
@@ -176,11 +176,11 @@ fn a_sender_waits_once_the_capacity_is_full_and_its_patience_is_virtual() {
     let world = ScriptWorld::new(0);
     world.set_link(LinkOptions { capacity: 1_000, ..LinkOptions::default() });
     let upstream = world.serve(at(80)).unwrap();
-    let mut client = world.dial(at(80)).unwrap();
+    let client = world.dial(at(80)).unwrap();
     client.set_patience(Duration::from_secs(7));
     world
         .run_until(async {
-            let mut served = upstream.accept().await.unwrap();
+            let served = upstream.accept().await.unwrap();
             client.send(&[1; 1_000]).await.unwrap();
             let stuck = client.send(&[2]).await.unwrap_err();
             assert!(matches!(stuck.fault, PeerFault::TimedOut));
@@ -199,10 +199,10 @@ fn peers_find_patterns_across_reads_and_keep_what_lies_behind() {
     for cut in 0..=text.len() {
         let world = ScriptWorld::new(0);
         let upstream = world.serve(at(80)).unwrap();
-        let mut client = world.dial(at(80)).unwrap();
+        let client = world.dial(at(80)).unwrap();
         let io = world.io();
         world.spawn(async move {
-            let mut served = upstream.accept().await.unwrap();
+            let served = upstream.accept().await.unwrap();
             served.send_split(text, &[cut]).await.unwrap();
             io.sleep(TICK).await;
         });
@@ -220,14 +220,40 @@ fn peers_find_patterns_across_reads_and_keep_what_lies_behind() {
 }
 
 #[test]
+fn a_peer_reads_while_its_own_send_waits() {
+    let world = ScriptWorld::new(0);
+    let upstream = world.serve(at(80)).unwrap();
+    let client = Rc::new(world.dial(at(80)).unwrap());
+    world.spawn(async move {
+        let echo = upstream.accept().await.unwrap();
+        loop {
+            let bytes = echo.read_some().await.unwrap();
+            if bytes.is_empty() {
+                break;
+            }
+            echo.send(&bytes).await.unwrap();
+        }
+    });
+    let sender = client.clone();
+    let sent: Vec<u8> = (0..4 * CAPACITY).map(|i| (i / 251) as u8).collect();
+    let expected = sent.clone();
+    world.spawn(async move {
+        sender.send(&sent).await.unwrap();
+        sender.fin();
+    });
+    let got = world.run_until(client.read_until_eof()).unwrap().unwrap();
+    assert!(got == expected);
+}
+
+#[test]
 fn pieces_of_a_split_send_are_seen_one_by_one() {
     let world = ScriptWorld::new(0);
     let upstream = world.serve(at(80)).unwrap();
-    let mut client = world.dial(at(80)).unwrap();
+    let client = world.dial(at(80)).unwrap();
     world.spawn(async move { client.send_split(b"abcdef", &[1, 3, 3]).await.unwrap() });
     world
         .run_until(async {
-            let mut served = upstream.accept().await.unwrap();
+            let served = upstream.accept().await.unwrap();
             assert_eq!(served.read_some().await.unwrap(), b"a");
             assert_eq!(served.read_some().await.unwrap(), b"bc");
             assert_eq!(served.read_some().await.unwrap(), b"def");
@@ -240,10 +266,10 @@ fn pieces_of_a_split_send_are_seen_one_by_one() {
 fn a_close_with_bytes_unread_is_a_reset_that_takes_what_was_on_its_way() {
     let world = ScriptWorld::new(0);
     let upstream = world.serve(at(80)).unwrap();
-    let mut client = world.dial(at(80)).unwrap();
+    let client = world.dial(at(80)).unwrap();
     world
         .run_until(async {
-            let mut served = upstream.accept().await.unwrap();
+            let served = upstream.accept().await.unwrap();
             client.send(b"a body nobody reads").await.unwrap();
             served.send(b"413").await.unwrap();
             drop(served);
@@ -261,10 +287,10 @@ fn a_close_with_bytes_unread_is_a_reset_that_takes_what_was_on_its_way() {
 fn a_close_after_everything_was_read_is_an_end_and_a_late_write_breaks_the_next() {
     let world = ScriptWorld::new(0);
     let upstream = world.serve(at(80)).unwrap();
-    let mut client = world.dial(at(80)).unwrap();
+    let client = world.dial(at(80)).unwrap();
     world
         .run_until(async {
-            let mut served = upstream.accept().await.unwrap();
+            let served = upstream.accept().await.unwrap();
             served.send(b"bye").await.unwrap();
             drop(served);
             assert_eq!(client.closed().await.unwrap(), Gone::Fin);
@@ -303,7 +329,7 @@ fn a_listener_that_goes_resets_who_waits_and_frees_its_address() {
     let listener = world.listen(at(0)).unwrap();
     let here = listener.local_addr();
     assert_ne!(here.port(), 0);
-    let mut client = world.dial(here).unwrap();
+    let client = world.dial(here).unwrap();
     drop(listener);
     assert_eq!(world.run_until(client.closed()).unwrap().unwrap(), Gone::Reset);
     assert!(world.dial(here).is_err());
