@@ -3,11 +3,11 @@
 #![cfg(test)]
 
 use bench::alloc::{Counts, counted};
-use monoio::net::TcpListener;
 use std::future::Future;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
+use tollgate::io::listen::RingListener;
 use tollgate::io::ring::{RingIo, RingStream};
 use tollgate::io::runtime::{Choice, ShardRuntime};
 use tollgate::io::turn::{Event, Turn};
@@ -105,9 +105,8 @@ async fn send(stream: &mut RingStream, bytes: Vec<u8>) -> Vec<u8> {
 
 async fn pair() -> (RingStream, RingStream) {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let at = listener.local_addr().unwrap();
-    let listener = TcpListener::from_std(listener).unwrap();
+    let listener = RingListener::from_std(listener).unwrap();
+    let at = listener.local_addr();
     let mut near = RingIo.connect(at).unwrap();
     let (far, _) = RingIo.accept(&listener).await.unwrap();
     poll_fn(|cx| near.poll_connected(cx)).await.unwrap();

@@ -9,6 +9,7 @@
 //!
 //! Bound: one read and one write in flight per stream.
 
+pub mod listen;
 pub mod ring;
 pub mod runtime;
 pub mod script;
@@ -33,7 +34,7 @@ pub trait Io: Clone + 'static {
     /// A bound port.
     type Listener: 'static;
 
-    /// The next connection from a client.
+    /// The next connection from a client. A dropped wait loses none; one waiter at a time.
     fn accept(
         &self,
         listener: &Self::Listener,

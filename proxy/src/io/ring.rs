@@ -7,6 +7,7 @@
 //!
 //! It deliberately knows nothing of HTTP, deadlines or pools.
 
+use super::listen::RingListener;
 use super::{Chunk, Io, ReadDone, Recall, Stream, WriteDone};
 use crate::exchange::time::Now;
 use crate::shard::clock;
@@ -14,7 +15,7 @@ use monoio::buf::{IoBuf, IoBufMut};
 use monoio::io::{
     AsyncReadRent, AsyncWriteRent, CancelableAsyncReadRent, Canceller, OwnedReadHalf,
 };
-use monoio::net::{TcpListener, TcpStream};
+use monoio::net::TcpStream;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::future::{Future, poll_fn};
 use std::io;
@@ -30,10 +31,10 @@ pub struct RingIo;
 
 impl Io for RingIo {
     type Stream = RingStream;
-    type Listener = TcpListener;
+    type Listener = RingListener;
 
-    async fn accept(&self, listener: &TcpListener) -> io::Result<(RingStream, SocketAddr)> {
-        let (stream, peer) = listener.accept().await?;
+    async fn accept(&self, listener: &RingListener) -> io::Result<(RingStream, SocketAddr)> {
+        let (stream, peer) = poll_fn(|cx| listener.poll_accept(cx)).await?;
         // Without it the last small write of an answer waits for the peer's delayed ACK.
         stream.set_nodelay(true)?;
         Ok((RingStream::new(stream, false), peer))
@@ -176,6 +177,7 @@ impl Stream for RingStream {
     }
 
     fn start_watch(&mut self) {
+        debug_assert!(!self.mail.reading.get(), "one read at a time");
         *self.mail.read.borrow_mut() = ReadPlace::Watch;
         self.mail.reading.set(true);
     }

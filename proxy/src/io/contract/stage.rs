@@ -1,10 +1,10 @@
 //! The three transports a check runs on, behind one trait.
 
+use crate::io::listen::RingListener;
 use crate::io::ring::RingIo;
 use crate::io::runtime::{Choice, ShardRuntime};
 use crate::io::script::{Order, ScriptIo, ScriptListener, ScriptWorld};
 use crate::io::{Io, TICK};
-use monoio::net::TcpListener;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -106,11 +106,11 @@ impl Stage for RingStage {
         RingIo
     }
 
-    fn listen(&self) -> (TcpListener, SocketAddr) {
+    fn listen(&self) -> (RingListener, SocketAddr) {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let at = listener.local_addr().unwrap();
-        (TcpListener::from_std(listener).unwrap(), at)
+        let listener = RingListener::from_std(listener).unwrap();
+        let at = listener.local_addr();
+        (listener, at)
     }
 
     /// A listener whose backlog is full: the kernel drops the handshake without a word.

@@ -1,7 +1,7 @@
 //! Waits that end while an operation is in flight, and operations that are asked back.
 
 use super::stage::Stage;
-use super::{finish_read, once, pair, read, write};
+use super::{finish_read, once, pair, pair_at, read, write};
 use crate::io::turn::{Event, Turn};
 use crate::io::wheel::Wheel;
 use crate::io::{Chunk, Io, Recall, Stream, TICK};
@@ -10,13 +10,15 @@ use std::future::{Future, poll_fn};
 use std::io::ErrorKind;
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 on_every_transport! {
     a_wait_that_ends_by_its_timer_loses_no_byte
     a_recalled_read_brings_data_or_the_buffer_and_loses_nothing
     a_recall_before_the_first_poll_brings_the_buffer_back
     a_read_that_cannot_be_recalled_goes_on
+    an_accept_given_up_loses_no_connection
+    the_task_that_polled_last_is_the_one_that_wakes
     tasks_of_the_transport_run_beside_each_other
 }
 
@@ -129,6 +131,41 @@ async fn a_read_that_cannot_be_recalled_goes_on<S: Stage>(stage: S) {
     assert!(once(|cx| near.poll_read(cx)).await.is_pending());
     write(&mut far, b"more").await.result.unwrap();
     assert_eq!(finish_read(&mut near).await.buffer, b"more");
+}
+
+async fn an_accept_given_up_loses_no_connection<S: Stage>(stage: S) {
+    let (listener, at) = stage.listen();
+    let io = stage.io();
+    for round in 0..100_u32 {
+        {
+            let mut given_up = pin!(io.accept(&listener));
+            assert!(once(|cx| given_up.as_mut().poll(cx)).await.is_pending());
+        }
+        let (mut near, mut far) = pair_at(&stage, &listener, at).await;
+        write(&mut near, &round.to_be_bytes()).await.result.unwrap();
+        let done = read(&mut far, Vec::with_capacity(64)).await;
+        assert_eq!(done.buffer, round.to_be_bytes());
+    }
+}
+
+/// A pooled connection is watched by one task and used by another.
+async fn the_task_that_polled_last_is_the_one_that_wakes<S: Stage>(stage: S) {
+    let (mut near, mut far) = pair(&stage).await;
+    let mut nobody = Context::from_waker(Waker::noop());
+    near.start_read(Vec::with_capacity(64), Recall::Never);
+    assert!(near.poll_read(&mut nobody).is_pending());
+    stage.io().spawn(async move {
+        write(&mut far, b"for the second").await.result.unwrap();
+        far.start_watch();
+        assert!(far.poll_watch(&mut Context::from_waker(Waker::noop())).is_pending());
+        poll_fn(|cx| far.poll_watch(cx)).await.unwrap();
+        far.shutdown();
+    });
+    let done = finish_read(&mut near).await;
+    assert_eq!(done.buffer, b"for the second");
+    write(&mut near, b"go").await.result.unwrap();
+    let done = read(&mut near, done.buffer).await;
+    assert_eq!(done.result.unwrap(), 0);
 }
 
 async fn tasks_of_the_transport_run_beside_each_other<S: Stage>(stage: S) {
