@@ -7,14 +7,17 @@
 /// Each check as a test on each transport.
 macro_rules! on_every_transport {
     ($($check:ident)*) => {
-        mod scripted { $(#[test] fn $check() { crate::io::contract::stage::on_script(super::$check) })* }
+        mod scripted {
+            use crate::io::contract::stage::on_script;
+            $(#[test] fn $check() { on_script(super::$check) })*
+        }
         mod uring {
-            use crate::io::runtime::Choice;
-            $(#[test] fn $check() { crate::io::contract::stage::on_ring(Choice::Uring, super::$check) })*
+            use crate::io::{contract::stage::on_ring, runtime::Choice};
+            $(#[test] fn $check() { on_ring(Choice::Uring, super::$check) })*
         }
         mod epoll {
-            use crate::io::runtime::Choice;
-            $(#[test] fn $check() { crate::io::contract::stage::on_ring(Choice::Epoll, super::$check) })*
+            use crate::io::{contract::stage::on_ring, runtime::Choice};
+            $(#[test] fn $check() { on_ring(Choice::Epoll, super::$check) })*
         }
     };
 }
