@@ -116,8 +116,8 @@ pub trait Stream: 'static {
     /// The result of the read in flight. Pending for ever if there is none.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<ReadDone>;
 
-    /// Asks for the buffer of a recallable read in flight back. The read still ends through `poll_read`:
-    /// with data that had arrived, or with [`io::ErrorKind::Interrupted`].
+    /// Asks for the buffer of a recallable read in flight back. The read still ends through
+    /// `poll_read`: with data that had arrived, or with [`io::ErrorKind::Interrupted`].
     fn recall_read(&mut self);
 
     /// Starts to wait for bytes (or the end) without holding a buffer; no read may be in flight.
