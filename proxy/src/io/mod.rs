@@ -10,9 +10,12 @@
 //! Bound: one read and one write in flight per stream.
 
 pub mod affinity;
+pub mod buffers;
+mod lent;
+pub mod listen;
 pub mod ring;
 pub mod runtime;
-
+pub mod script;
 pub mod turn;
 pub mod wheel;
 
@@ -38,7 +41,7 @@ pub trait Io: Clone + 'static {
     /// A bound port.
     type Listener: 'static;
 
-    /// The next connection from a client.
+    /// The next connection from a client. A dropped wait loses none; one waiter at a time.
     fn accept(
         &self,
         listener: &Self::Listener,
@@ -129,8 +132,8 @@ pub trait Stream: 'static {
     /// The result of the read in flight. Pending for ever if there is none.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<ReadDone>;
 
-    /// Asks for the buffer of a recallable read in flight back. The read still ends through `poll_read`:
-    /// with data that had arrived, or with [`io::ErrorKind::Interrupted`].
+    /// Asks for the buffer of a recallable read in flight back. The read still ends through
+    /// `poll_read`: with data that had arrived, or with [`io::ErrorKind::Interrupted`].
     fn recall_read(&mut self);
 
     /// Starts to wait for bytes (or the end) without holding a buffer; no read may be in flight.
@@ -157,3 +160,6 @@ pub trait Stream: 'static {
     /// Makes the close that follows a reset: an answer that broke must not look complete.
     fn abort(&self);
 }
+
+#[cfg(test)]
+mod contract;

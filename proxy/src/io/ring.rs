@@ -7,16 +7,16 @@
 //!
 //! It deliberately knows nothing of HTTP, deadlines or pools.
 
+use super::lent::{Rest, Tail};
+use super::listen::RingListener;
 use super::{Chunk, Io, ReadDone, Recall, Stream, WriteDone};
 use crate::exchange::time::{MonoNs, Now};
 use crate::shard::clock;
-use monoio::buf::{IoBuf, IoBufMut};
 use monoio::io::{
     AsyncReadRent, AsyncWriteRent, CancelableAsyncReadRent, Canceller, OwnedReadHalf,
-    OwnedWriteHalf, Splitable,
 };
-use monoio::net::{TcpListener, TcpStream};
-use std::cell::{Cell, RefCell};
+use monoio::net::TcpStream;
+use std::cell::{Cell, RefCell, UnsafeCell};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -31,17 +31,17 @@ pub struct RingIo;
 
 impl Io for RingIo {
     type Stream = RingStream;
-    type Listener = TcpListener;
+    type Listener = RingListener;
 
-    async fn accept(&self, listener: &TcpListener) -> io::Result<(RingStream, SocketAddr)> {
-        let (stream, peer) = listener.accept().await?;
+    async fn accept(&self, listener: &RingListener) -> io::Result<(RingStream, SocketAddr)> {
+        let (stream, peer) = poll_fn(|cx| listener.poll_accept(cx)).await?;
         // Without it the last small write of an answer waits for the peer's delayed ACK.
         stream.set_nodelay(true)?;
         Ok((RingStream::new(stream, false), peer))
     }
 
-    fn stop_listening(&self, listener: &TcpListener) {
-        with_socket(listener.as_raw_fd(), |s| drop(s.shutdown(std::net::Shutdown::Both)));
+    fn stop_listening(&self, listener: &RingListener) {
+        with_socket(listener.fd(), |s| drop(s.shutdown(std::net::Shutdown::Both)));
     }
 
     fn connect(&self, to: SocketAddr) -> io::Result<RingStream> {
@@ -121,9 +121,10 @@ impl RingStream {
             reading: Cell::new(false),
             writing: Cell::new(false),
         });
-        let (read_half, write_half) = stream.into_split();
+        let stream = Rc::new(UnsafeCell::new(stream));
+        let write_half = WriteHalf(stream.clone());
         RingStream {
-            reader: Box::pin(read_loop(read_half, mail.clone())),
+            reader: Box::pin(read_loop(OwnedReadHalf(stream), mail.clone())),
             writer: Box::pin(write_loop(write_half, mail.clone(), connecting)),
             mail,
         }
@@ -170,11 +171,21 @@ impl Stream for RingStream {
     }
 
     fn recall_read(&mut self) {
+        let mut place = self.mail.read.borrow_mut();
+        match std::mem::replace(&mut *place, ReadPlace::Empty) {
+            // Not begun: a canceller would have nothing to cancel, and the read would go on.
+            ReadPlace::Lent(buffer, Recall::Able) => {
+                let result = Err(io::ErrorKind::Interrupted.into());
+                *place = ReadPlace::Done(ReadDone { result, buffer });
+            }
+            other => *place = other,
+        }
         let canceller = self.mail.canceller.take();
         *self.mail.canceller.borrow_mut() = canceller.cancel();
     }
 
     fn start_watch(&mut self) {
+        debug_assert!(!self.mail.reading.get(), "one read at a time");
         *self.mail.read.borrow_mut() = ReadPlace::Watch;
         self.mail.reading.set(true);
     }
@@ -282,7 +293,21 @@ async fn watch(half: &OwnedReadHalf<TcpStream>) -> io::Result<()> {
     stream.readable(false).await
 }
 
-async fn write_loop(mut half: OwnedWriteHalf<TcpStream>, mail: Rc<Mail>, connecting: bool) {
+/// The writer's share of the stream. monoio's own write half shuts the sending direction down
+/// when it is dropped: a FIN before the close, so that an aborted answer would look complete.
+struct WriteHalf(Rc<UnsafeCell<TcpStream>>);
+
+impl WriteHalf {
+    async fn write(&mut self, rest: Rest) -> (io::Result<usize>, Rest) {
+        #[expect(unsafe_code, reason = "monoio's write takes &mut where a shared use is meant")]
+        // SAFETY: as in monoio's own halves: the stream clones its descriptor when the operation
+        // is built, on this one thread, and touches nothing that the reader's operation uses.
+        let stream = unsafe { &mut *self.0.get() };
+        stream.write(rest).await
+    }
+}
+
+async fn write_loop(mut half: WriteHalf, mail: Rc<Mail>, connecting: bool) {
     if connecting {
         let result = finish_connect(&half, mail.fd).await;
         *mail.connected.borrow_mut() = Some(result);
@@ -304,7 +329,7 @@ async fn write_loop(mut half: OwnedWriteHalf<TcpStream>, mail: Rc<Mail>, connect
     }
 }
 
-async fn write_all(half: &mut OwnedWriteHalf<TcpStream>, chunk: Chunk) -> WriteDone {
+async fn write_all(half: &mut WriteHalf, chunk: Chunk) -> WriteDone {
     let (start, end) = (chunk.start, chunk.end);
     let mut rest = Rest(chunk);
     let result = loop {
@@ -323,7 +348,7 @@ async fn write_all(half: &mut OwnedWriteHalf<TcpStream>, chunk: Chunk) -> WriteD
     WriteDone { result, chunk: Chunk { bytes: rest.0.bytes, start, end } }
 }
 
-async fn finish_connect(half: &OwnedWriteHalf<TcpStream>, fd: RawFd) -> io::Result<()> {
+async fn finish_connect(half: &WriteHalf, fd: RawFd) -> io::Result<()> {
     #[expect(unsafe_code, reason = "monoio hides the stream of a split half behind UnsafeCell")]
     // SAFETY: as in `watch`; nothing reads or writes before the connection stands.
     let stream = unsafe { &*half.0.get() };
@@ -346,45 +371,5 @@ fn canceled(result: io::Result<usize>) -> io::Result<usize> {
             Err(io::ErrorKind::Interrupted.into())
         }
         other => other,
-    }
-}
-
-/// A lent buffer seen as its spare capacity.
-struct Tail(Vec<u8>);
-
-#[expect(unsafe_code, reason = "owned buffers are lent to the kernel here and nowhere else")]
-// SAFETY: the pointer is that of the vector's allocation, which does not move while the vector
-// is owned by the operation; `bytes_total` is exactly the room behind `len`, and `set_init` is
-// called by monoio with the number of bytes the kernel wrote into that room.
-unsafe impl IoBufMut for Tail {
-    fn write_ptr(&mut self) -> *mut u8 {
-        self.0.spare_capacity_mut().as_mut_ptr().cast()
-    }
-
-    fn bytes_total(&mut self) -> usize {
-        (self.0.capacity() - self.0.len()).min(super::READ_BYTES_MAX)
-    }
-
-    unsafe fn set_init(&mut self, pos: usize) {
-        let len = self.0.len() + pos;
-        debug_assert!(len <= self.0.capacity());
-        // SAFETY: the kernel has written `pos` bytes behind `len`, within the capacity.
-        unsafe { self.0.set_len(len) }
-    }
-}
-
-/// A lent chunk seen as what of it is still to be written.
-struct Rest(Chunk);
-
-#[expect(unsafe_code, reason = "owned buffers are lent to the kernel here and nowhere else")]
-// SAFETY: the slice lies inside the vector's initialised bytes (indexing checks it), and the
-// allocation does not move while the chunk is owned by the operation.
-unsafe impl IoBuf for Rest {
-    fn read_ptr(&self) -> *const u8 {
-        self.0.bytes[self.0.start..self.0.end].as_ptr()
-    }
-
-    fn bytes_init(&self) -> usize {
-        self.0.end - self.0.start
     }
 }

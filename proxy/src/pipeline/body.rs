@@ -9,11 +9,11 @@ use super::arriving::Arriving;
 use super::client::{Client, Presence};
 use super::parse::Request;
 use crate::exchange::refusal::Refusal;
+use crate::io::buffers::BUFFER_BYTES;
 use crate::io::turn::{Event, Turn};
 use crate::io::{Chunk, Io, Recall, Stream};
 use crate::shard::Shard;
 use crate::shard::allowance::Lease;
-use crate::shard::buffers::BUFFER_BYTES;
 use codec::http1::TrailerRule;
 use codec::json::{JsonError, JsonErrorKind, RequestScan, RequestSpans};
 

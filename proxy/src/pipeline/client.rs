@@ -5,10 +5,10 @@
 //! the same time the read that the next request begins with; pipelined bytes beyond one buffer
 //! are simply not read until their turn comes.
 
+use crate::io::buffers::{BUFFER_BYTES, Buffers};
 use crate::io::turn::{Event, Turn};
 use crate::io::wheel::Timer;
 use crate::io::{Chunk, ReadDone, Recall, Stream};
-use crate::shard::buffers::{BUFFER_BYTES, Buffers};
 use std::time::Duration;
 
 /// What is known of the client's end.

@@ -5,22 +5,22 @@
 //! `admit` and `reserve`, and the external guardrail, come with the money core and later.
 
 pub mod accept; //      connection → one request at a time
-mod admit; //           what needs no plan
+mod parse; //           the head alone → route, framing, credential
 mod authenticate; //    credential → who, before a body byte
 mod body; //            bytes as they arrive → spans
-mod dispatch; //        attempts → an answer's head
-mod open; //            the record: from here on exactly one outcome
-mod parse; //           the head alone → route, framing, credential
-mod refuse;
-mod relay; //           answer → client
-mod reserve; //         what needs the plan
+mod admit; //           what needs no plan
 mod resolve; //         model → candidate
-mod settle; //          outcome → record //          any refusal → client
+mod reserve; //         what needs the plan
+mod open; //            the record: from here on exactly one outcome
+mod dispatch; //        attempts → an answer's head
+mod relay; //           answer → client
+mod settle; //          outcome → record
 
 mod arriving;
 mod client;
 mod headers;
 mod local;
+mod refuse; //          any refusal → client
 mod routes;
 
 use crate::config::snapshot::Snapshot;

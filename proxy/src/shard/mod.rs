@@ -4,21 +4,19 @@
 //! A `Shard` is not `Send`: everything a core owns lives and dies on it.
 
 pub mod allowance;
-pub mod buffers;
 pub mod clock;
 pub mod mailbox;
 pub mod snapshot;
-pub mod start;
 
 use crate::exchange::ids::IdMint;
 use crate::exchange::time::{MonoNs, Now, UnixMs};
 use crate::io::Io;
+use crate::io::buffers::Buffers;
 use crate::io::wheel::Wheel;
 use crate::observe::counters::Counters;
 use crate::upstream::addresses::Addresses;
 use crate::upstream::pool::Pool;
 use allowance::Allowance;
-use buffers::Buffers;
 use crossbeam_queue::ArrayQueue;
 use snapshot::SnapshotCell;
 use std::cell::{Cell, RefCell};

@@ -6,7 +6,7 @@ pub mod pool;
 pub mod request;
 
 use crate::io::Stream;
-use crate::shard::buffers::Buffers;
+use crate::io::buffers::Buffers;
 use std::net::SocketAddr;
 
 /// A connection to a provider.

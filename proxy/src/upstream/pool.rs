@@ -7,8 +7,8 @@
 //! Bounds: [`IDLE_MAX`] a host; an age limit from the configuration.
 
 use super::Upstream;
+use crate::io::buffers::Buffers;
 use crate::io::{Recall, Stream};
-use crate::shard::buffers::Buffers;
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::task::{Context, Waker};
@@ -58,7 +58,7 @@ impl<S: Stream> Pool<S> {
         if !upstream.stream.reading() {
             let mut buffer = std::mem::take(&mut upstream.inbox);
             buffer.clear();
-            if buffer.capacity() != crate::shard::buffers::BUFFER_BYTES {
+            if buffer.capacity() != crate::io::buffers::BUFFER_BYTES {
                 buffer = buffers.take();
             }
             upstream.stream.start_read(buffer, Recall::Never);

@@ -19,27 +19,45 @@ const TABLE: &[Row] = &[
     Row {
         module: "pipeline",
         may_know: &[
-            "govern", "exchange", "shard", "control", "upstream", "observe", "codec", "store",
+            "govern",
+            "exchange",
+            "shard",
+            "control",
+            "upstream",
+            "observe",
+            "codec",
+            "store",
             // The stages are generic over the transport: `Io`, `Turn`.
             "io",
+            // A stage reads the configuration its exchange is pinned to.
+            "config::snapshot",
         ],
     },
     Row { module: "govern", may_know: &["exchange", "codec::event", "codec::usage"] },
     Row { module: "exchange", may_know: &["codec::dialect", "codec::usage"] },
-    Row { module: "config", may_know: &["exchange"] },
+    // Which drivers can be asked for, and the step that deadlines are multiples of.
+    Row { module: "config", may_know: &["exchange", "codec::usage", "io::runtime", "io::TICK"] },
     // `exchange` has the newtypes of time, which every signature with `now` in it needs.
-    Row { module: "shard", may_know: &["config::snapshot", "io", "exchange"] },
+    Row { module: "shard", may_know: &SHARD },
     // The transport hands out the clock of its shard: real here, virtual in the scripted twin.
     Row { module: "io", may_know: &["exchange::time", "shard::clock"] },
-    Row { module: "upstream", may_know: &["io", "codec", "exchange"] },
-    Row { module: "control", may_know: &["exchange", "config", "store", "observe"] },
+    Row { module: "upstream", may_know: &["io", "codec", "exchange", "config::snapshot"] },
+    Row {
+        module: "control",
+        may_know: &["exchange", "config", "store", "observe", "upstream::addresses"],
+    },
     Row { module: "admin", may_know: &["control", "observe", "store"] },
     // Counters are labelled by refusals and endings, which are nouns of the exchange.
     Row { module: "observe", may_know: &["exchange"] },
+    Row { module: "server", may_know: &[EVERYTHING] },
     Row { module: "main", may_know: &[EVERYTHING] },
     Row { module: "cli", may_know: &[EVERYTHING] },
     Row { module: "demo", may_know: &[EVERYTHING] },
 ];
+
+/// A core owns its pool and counters, and hands settled records out.
+const SHARD: [&str; 6] =
+    ["config::snapshot", "io", "exchange", "upstream", "observe", "store::record"];
 
 const PROXY: &str = "proxy/src/";
 

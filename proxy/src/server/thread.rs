@@ -1,18 +1,19 @@
 //! A shard's thread: pin, build the ring, serve, drain.
 
-use super::Shard;
-use super::allowance::Allowance;
-use super::buffers::Buffers;
-use super::mailbox::{Letter, Mailbox};
-use super::snapshot::SnapshotCell;
 use crate::config::snapshot::Snapshot;
 use crate::exchange::ids::IdMint;
+use crate::io::buffers::Buffers;
+use crate::io::listen::RingListener;
 use crate::io::ring::RingIo;
 use crate::io::runtime::{Choice, Driver, ShardRuntime};
 use crate::io::wheel::Wheel;
 use crate::io::{Io, TICK};
 use crate::observe::counters::Counters;
 use crate::pipeline::accept;
+use crate::shard::Shard;
+use crate::shard::allowance::Allowance;
+use crate::shard::mailbox::{Letter, Mailbox};
+use crate::shard::snapshot::SnapshotCell;
 use crate::upstream::addresses::Addresses;
 use crate::upstream::pool::Pool;
 use crossbeam_queue::ArrayQueue;
@@ -58,10 +59,11 @@ pub fn run(
     started: impl FnOnce(io::Result<Driver>),
 ) {
     if let Some(core) = setup.core {
-        pin_to(core);
+        // Best effort: a core that is not ours leaves the thread where it is.
+        crate::io::affinity::pin(core);
     }
-    let (mut runtime, listener) = match build(setup.driver, listener) {
-        Ok(built) => built,
+    let mut runtime = match ShardRuntime::build(setup.driver) {
+        Ok(runtime) => runtime,
         Err(error) => return started(Err(error)),
     };
     let driver = runtime.driver();
@@ -72,22 +74,13 @@ pub fn run(
     });
     let mailbox = setup.mailbox.clone();
     runtime.block_on(async {
-        let listener = match monoio::net::TcpListener::from_std(listener) {
+        let listener = match RingListener::from_std(listener) {
             Ok(listener) => listener,
             Err(error) => return started(Err(error)),
         };
         started(Ok(driver));
         serve(shard(RingIo, setup), listener, mailbox).await;
     });
-}
-
-fn build(
-    driver: Choice,
-    listener: std::net::TcpListener,
-) -> io::Result<(ShardRuntime, std::net::TcpListener)> {
-    // Under epoll a blocking listener would stop the whole thread in accept.
-    listener.set_nonblocking(true)?;
-    Ok((ShardRuntime::build(driver)?, listener))
 }
 
 /// A shard over any transport.
@@ -174,9 +167,4 @@ async fn accept_all<I: Io>(shard: Rc<Shard<I>>, listener: Rc<I::Listener>) {
             }
         }
     }
-}
-
-/// Best effort: a core that does not exist, or is not ours, leaves the thread where it is.
-fn pin_to(core: usize) {
-    crate::io::affinity::pin(core);
 }

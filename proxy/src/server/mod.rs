@@ -1,12 +1,13 @@
 //! A node: shards, the control thread, and what they share. Used by `serve`, by `demo` and by the
 //! tests that need a whole process.
 
+pub mod thread;
+
 use crate::config::Config;
 use crate::control::resolver;
 use crate::io::runtime::Driver;
 use crate::observe::counters::Counters;
 use crate::shard::mailbox::{Letter, Mailbox};
-use crate::shard::start::{self, Setup};
 use crate::upstream::addresses::Addresses;
 use crossbeam_queue::ArrayQueue;
 use std::io;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use store::record::Record;
+use thread::Setup;
 
 /// Records that wait for whoever prints them, a shard: a tenth of a second at 40,000 a second.
 const RECORDS_WAITING: usize = 4096;
@@ -94,7 +96,7 @@ impl Node {
         self.records.extend(setup.records.clone());
         let thread = std::thread::Builder::new().name(format!("shard-{}", setup.number));
         self.threads.push(thread.spawn(move || {
-            start::run(setup, listener, |driver| drop(started.send(driver)));
+            thread::run(setup, listener, |driver| drop(started.send(driver)));
         })?);
         Ok(())
     }
