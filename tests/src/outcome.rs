@@ -31,6 +31,8 @@ pub struct ClientSaw {
     pub end: End,
     /// Bytes a flood got rid of.
     pub flooded: usize,
+    /// Bytes that were there at each mark.
+    pub marks: Vec<usize>,
     /// Steps that could not be played.
     pub faults: Vec<String>,
 }

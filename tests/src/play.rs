@@ -59,6 +59,14 @@ impl<W: Wire> Client<'_, W> {
                 }
                 Ok(())
             }
+            Step::Mark => {
+                self.saw.marks.push(self.inbox.len());
+                Ok(())
+            }
+            Step::Drain => {
+                self.wire.drain();
+                Ok(())
+            }
             Step::End => {
                 while !self.ended {
                     self.more("the end").await?;

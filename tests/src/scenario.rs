@@ -46,6 +46,10 @@ pub enum Step {
     Interim,
     /// Reads until so many bytes are here that belong to no answer yet.
     Bytes(usize),
+    /// Notes how many bytes are here that belong to no answer yet, reading nothing.
+    Mark,
+    /// Tells the shard to drain.
+    Drain,
     /// Reads until the connection ends; what comes before is kept as surplus.
     End,
     /// Ends its sending direction.

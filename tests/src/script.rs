@@ -14,7 +14,7 @@ use tollgate::config::Config;
 use tollgate::io::runtime::Choice;
 use tollgate::io::script::{Peer, PeerError, PeerFault, ScriptIo, ScriptWorld};
 use tollgate::server::thread;
-use tollgate::shard::mailbox::Letter;
+use tollgate::shard::mailbox::{Letter, Mailbox};
 
 /// How long everybody gets to finish once the last client is done: a linger and a sweep.
 const REST: Duration = Duration::from_secs(4);
@@ -32,7 +32,11 @@ pub fn upstream_at() -> SocketAddr {
 }
 
 /// What has happened.
-type Board = Rc<RefCell<BTreeSet<&'static str>>>;
+#[derive(Clone)]
+struct Board {
+    seen: Rc<RefCell<BTreeSet<&'static str>>>,
+    mailbox: Mailbox,
+}
 
 /// Plays a scenario.
 #[must_use]
@@ -45,9 +49,9 @@ pub fn run(scenario: &Scenario) -> Outcome {
 /// that is compiled already.
 #[must_use]
 pub fn run_in(world: &ScriptWorld, config: &Config, scenario: &Scenario) -> Outcome {
-    let (setup, kit) = setting::setup(config, Choice::Auto, 0);
+    let (setup, kit) = setting::setup(config, Choice::Auto, Mailbox::default());
     let listener = world.listen(gateway_at()).expect("a free address");
-    let board = Board::default();
+    let board = Board { seen: Rc::default(), mailbox: kit.mailbox.clone() };
     let upstream = open_upstream(world, scenario, &board);
     let shard = thread::shard(world.io(), setup);
     let served = Rc::new(Cell::new(false));
@@ -199,13 +203,17 @@ impl Wire for ScriptWire {
         self.io.sleep(span).await;
     }
 
+    fn drain(&mut self) {
+        assert!(self.board.mailbox.send(Letter::Drain).is_ok(), "the mailbox takes a letter");
+    }
+
     fn signal(&mut self, what: &'static str) {
-        self.board.borrow_mut().insert(what);
+        self.board.seen.borrow_mut().insert(what);
     }
 
     async fn wait(&mut self, what: &'static str) -> bool {
         for _ in 0..LOOKS_MAX {
-            if self.board.borrow().contains(what) {
+            if self.board.seen.borrow().contains(what) {
                 return true;
             }
             self.io.sleep(LOOK).await;

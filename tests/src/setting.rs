@@ -79,14 +79,14 @@ pub(crate) struct Kit {
 }
 
 /// A shard under `config`.
-pub(crate) fn setup(config: &Config, driver: Choice, number: u8) -> (Setup, Kit) {
+pub(crate) fn setup(config: &Config, driver: Choice, mailbox: Mailbox) -> (Setup, Kit) {
     let kit = Kit {
-        mailbox: Mailbox::default(),
+        mailbox,
         counters: Arc::default(),
         records: Arc::new(ArrayQueue::new(RECORDS_MAX)),
     };
     let setup = Setup {
-        number,
+        number: 0,
         node: *b"tst",
         start: 1,
         driver,

@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tollgate::io::runtime::Choice;
-use tollgate::shard::mailbox::Letter;
+use tollgate::shard::mailbox::{Letter, Mailbox};
 
 /// How long a blocking call may take: far above every deadline a scenario sets.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -31,10 +31,11 @@ const OFFER: Duration = Duration::from_millis(300);
 /// Plays a scenario on a driver. Nothing if the kernel refuses io_uring.
 #[must_use]
 pub fn run(choice: Choice, scenario: &Scenario) -> Option<Outcome> {
-    let board = Board::of(scenario);
+    let mailbox = Mailbox::default();
+    let board = Board::of(scenario, &mailbox);
     let upstream = Upstream::open(scenario, &board);
     let config = setting::config(upstream.at, &scenario.config);
-    let (setup, kit) = setting::setup(&config, choice, 0);
+    let (setup, kit) = setting::setup(&config, choice, mailbox);
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let gateway = listener.local_addr().expect("an address");
     let (started, starting) = mpsc::channel();
@@ -163,10 +164,13 @@ fn now<F: Future>(future: F) -> F::Output {
 
 /// What has happened, by name.
 #[derive(Clone)]
-struct Board(Arc<[(&'static str, AtomicBool)]>);
+struct Board {
+    seen: Arc<[(&'static str, AtomicBool)]>,
+    mailbox: Mailbox,
+}
 
 impl Board {
-    fn of(scenario: &Scenario) -> Board {
+    fn of(scenario: &Scenario, mailbox: &Mailbox) -> Board {
         let steps = scenario.clients.iter().flatten().filter_map(|step| match step {
             Step::Signal(what) | Step::Wait(what) => Some(*what),
             _ => None,
@@ -176,12 +180,13 @@ impl Board {
             Act::Signal(what) | Act::Wait(what) => Some(*what),
             _ => None,
         });
-        Board(steps.chain(acts).map(|what| (what, AtomicBool::new(false))).collect())
+        let seen = steps.chain(acts).map(|what| (what, AtomicBool::new(false))).collect();
+        Board { seen, mailbox: mailbox.clone() }
     }
 
     /// A name may stand here more than once; the first place counts.
     fn place(&self, what: &str) -> &AtomicBool {
-        let place = self.0.iter().find(|(name, _)| *name == what);
+        let place = self.seen.iter().find(|(name, _)| *name == what);
         &place.expect("every name is collected").1
     }
 }
@@ -242,6 +247,10 @@ impl Wire for SocketWire {
     async fn pause(&mut self, span: Duration) {
         let (_open, never) = mpsc::channel::<()>();
         let _ = never.recv_timeout(span);
+    }
+
+    fn drain(&mut self) {
+        assert!(self.board.mailbox.send(Letter::Drain).is_ok(), "the mailbox takes a letter");
     }
 
     fn signal(&mut self, what: &'static str) {

@@ -28,6 +28,8 @@ pub(crate) trait Wire {
     async fn settle(&mut self);
     /// Lets time pass.
     async fn pause(&mut self, span: Duration);
+    /// Tells the shard to drain.
+    fn drain(&mut self);
     /// Something has happened.
     fn signal(&mut self, what: &'static str);
     /// False if it never does.

@@ -82,9 +82,19 @@ async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
             }
             Next::Closed => break,
         };
-        if after == After::Close {
-            client.linger(&shard.buffers).await;
-            break;
+        match after {
+            After::Keep => {}
+            After::Close => {
+                client.linger(&shard.buffers).await;
+                break;
+            }
+            After::Abort => {
+                // A read in flight would keep the descriptor, and a shutdown would send an end
+                // of stream before the reset.
+                take_back(&mut client).await;
+                client.stream.abort();
+                return shard.buffers.give(client.inbox);
+            }
         }
         if shard.draining.get() {
             break;
@@ -132,12 +142,12 @@ async fn next<'s, I: Io>(
         match Turn::client(&mut client.stream, &client.timer).await {
             Event::ClientRead(done) => client.absorb(done),
             Event::Fired if !idle => {
-                client.timer.disarm();
+                take_back(client).await;
                 // A head that is broken already is called that, however it was cut on its way.
                 if let Some(next) = head(shard, client, &mut HeadScan::new()) {
                     return next;
                 }
-                let origin = origin(shard, Dialect::Chat);
+                let origin = origin(shard, routes::guess_dialect(&client.inbox));
                 return Next::Refused(Refusal::RequestTimeout, origin);
             }
             Event::Fired if shard.draining.get() => return Next::Closed,
@@ -167,12 +177,8 @@ fn lend<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>) {
     client.stream.start_read(buffer, Recall::Able);
 }
 
-/// An idle connection: gives the buffer back and waits for bytes. False when it is to be closed.
-async fn sleep<I: Io>(
-    shard: &Shard<I>,
-    client: &mut Client<I::Stream>,
-    client_idle: Duration,
-) -> bool {
+/// Asks the buffer of the posted read back, with whatever has arrived in it.
+async fn take_back<S: Stream>(client: &mut Client<S>) {
     client.timer.disarm();
     client.stream.recall_read();
     while client.stream.reading() {
@@ -180,6 +186,15 @@ async fn sleep<I: Io>(
             client.absorb(done);
         }
     }
+}
+
+/// An idle connection: gives the buffer back and waits for bytes. False when it is to be closed.
+async fn sleep<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    client_idle: Duration,
+) -> bool {
+    take_back(client).await;
     if !client.inbox.is_empty() || client.presence != Presence::Here {
         return true;
     }

@@ -4,6 +4,8 @@
 mod answers;
 mod corpus_client;
 mod corpus_upstream;
+mod early;
+mod replay;
 
 use gateway_tests::scenario::{Step, send};
 
