@@ -59,13 +59,19 @@ pub(super) fn write_head(
     out.push(b' ');
     out.extend_from_slice(head.reason.of(bytes));
     out.extend_from_slice(b"\r\n");
+    let terminal = fields.first(bytes, "retry-after").is_some_and(is_long);
     for (name, value) in fields.iter(bytes) {
-        if headers::of_response(name) != Fate::Forward || connection_lists(bytes, &fields, name) {
+        let ours = terminal && name.eq_ignore_ascii_case(b"x-should-retry");
+        let forward = headers::of_response(name) == Fate::Forward;
+        if ours || !forward || connection_lists(bytes, &fields, name) {
             continue;
         }
         let renamed = caller_id.is_some() && is_request_id(name);
         let name = if renamed { b"x-tollgate-upstream-request-id".as_slice() } else { name };
         push(out, name, value);
+    }
+    if terminal {
+        push(out, b"x-should-retry", b"false");
     }
     push(out, b"x-tollgate-request-id", facts.request_id);
     if let Some(id) = caller_id {
@@ -73,7 +79,8 @@ pub(super) fn write_head(
     }
     out.extend_from_slice(b"x-tollgate-attempts: ");
     http1::decimal(out, u64::from(facts.attempts));
-    out.extend_from_slice(b"\r\nx-tollgate-overhead-us: ");
+    // A plan has one candidate until failover comes.
+    out.extend_from_slice(b"\r\nx-tollgate-fallbacks: 0\r\nx-tollgate-overhead-us: ");
     http1::decimal(out, u64::from(facts.overhead_us));
     out.extend_from_slice(b"\r\n");
     match framing {
@@ -83,6 +90,17 @@ pub(super) fn write_head(
     }
     write_connection(out, facts.close, facts.is_10);
     out.extend_from_slice(b"\r\n");
+}
+
+/// Longest `Retry-After`, in seconds, after which a client's own retry makes sense (DESIGN §6).
+const RETRY_AFTER_MAX: u64 = 60;
+
+/// Whether a `Retry-After` in seconds is above that. A date is left to the client.
+fn is_long(retry_after: &[u8]) -> bool {
+    let digits = !retry_after.is_empty() && retry_after.iter().all(u8::is_ascii_digit);
+    let seconds = std::str::from_utf8(retry_after).ok().and_then(|text| text.parse().ok());
+    // Digits that no number holds are a long time as well.
+    digits && seconds.is_none_or(|seconds: u64| seconds > RETRY_AFTER_MAX)
 }
 
 fn is_request_id(name: &[u8]) -> bool {

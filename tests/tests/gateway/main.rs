@@ -5,6 +5,7 @@ mod answers;
 mod corpus_client;
 mod corpus_upstream;
 mod early;
+mod headers;
 mod replay;
 
 use gateway_tests::scenario::{Step, send};
