@@ -16,7 +16,7 @@ use crate::exchange::refusal::Refusal;
 use crate::io::turn::{Event, Turn, Watching};
 use crate::io::{Io, Recall, Stream};
 use crate::shard::Shard;
-use codec::http1::{Fields, HEAD_BYTES_MAX, HeadScan, Method, RequestHead};
+use codec::http1::{Fields, Framing, HEAD_BYTES_MAX, HeadScan, Method, RequestHead};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -240,6 +240,9 @@ fn head<I: Io>(
         }
         Err(refusal) => {
             let origin = refused_origin(shard, &client.inbox, &head);
+            if !origin.close {
+                client.inbox.drain(..head.head_len);
+            }
             Some(Next::Refused(refusal, origin))
         }
     }
@@ -248,8 +251,10 @@ fn head<I: Io>(
 /// A request that its head alone rules out. If nothing follows the head, the connection lives on.
 fn refused_origin<I: Io>(shard: &Shard<I>, bytes: &[u8], head: &RequestHead) -> Origin {
     let dialect = routes::guess_dialect(bytes);
+    let ends_here = head.framing == Framing::None && !head.upgrade;
     Origin {
         is_head: head.method == Method::Head,
+        close: !head.keep_alive || !ends_here || head.method == Method::Connect,
         is_10: head.minor == 0,
         ..origin(shard, dialect)
     }

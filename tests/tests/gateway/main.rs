@@ -2,8 +2,15 @@
 //! scripted transport, on io_uring and on epoll.
 
 mod answers;
+mod bodies;
+mod bounds;
+mod cases;
+mod connections;
 mod corpus_client;
 mod corpus_upstream;
+mod credentials;
+mod deadlines;
+mod draining;
 mod early;
 mod headers;
 mod replay;
