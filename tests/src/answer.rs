@@ -76,7 +76,11 @@ pub(crate) enum Reading {
 /// Reads the answer at the front of `bytes`. `ended`: nothing will follow them.
 pub(crate) fn read(bytes: &[u8], to_head: bool, ended: bool) -> Result<Reading, String> {
     let Some((line, fields, start)) = fields::head(bytes)? else {
-        return if ended && !bytes.is_empty() { Err("cut in the head".into()) } else { more(ended) };
+        return if ended && !bytes.is_empty() {
+            Err("cut in the head".into())
+        } else {
+            more(ended)
+        };
     };
     let (status, reason) = status_line(&line)?;
     let rest = &bytes[start..];

@@ -80,11 +80,8 @@ pub(crate) struct Kit {
 
 /// A shard under `config`.
 pub(crate) fn setup(config: &Config, driver: Choice, mailbox: Mailbox) -> (Setup, Kit) {
-    let kit = Kit {
-        mailbox,
-        counters: Arc::default(),
-        records: Arc::new(ArrayQueue::new(RECORDS_MAX)),
-    };
+    let kit =
+        Kit { mailbox, counters: Arc::default(), records: Arc::new(ArrayQueue::new(RECORDS_MAX)) };
     let setup = Setup {
         number: 0,
         node: *b"tst",

@@ -25,10 +25,7 @@ where
 }
 
 /// On the scripted transport only.
-pub fn on_script<N: std::fmt::Debug>(
-    scenarios: &[(N, Scenario)],
-    judge: impl Fn(&N, &Outcome),
-) {
+pub fn on_script<N: std::fmt::Debug>(scenarios: &[(N, Scenario)], judge: impl Fn(&N, &Outcome)) {
     for (name, scenario) in scenarios {
         named("the scripted transport", name, || judge(name, &script::run(scenario)));
     }

@@ -121,13 +121,16 @@ async fn next<'s, I: Io>(
     let mut scan = HeadScan::new();
     loop {
         if !client.inbox.is_empty() {
+            let begins = busy.is_none();
+            if begins {
+                *busy = Some(Busy::new(&shard.busy));
+            }
             if let Some(next) = head(shard, client, &mut scan) {
                 client.timer.disarm();
                 return next;
             }
-            if busy.is_none() {
+            if begins {
                 // One limit from the first byte to the last: a slow sender does not renew it.
-                *busy = Some(Busy::new(&shard.busy));
                 client.timer.arm(deadlines.header);
             }
         }

@@ -149,7 +149,11 @@ fn nobody_has_the_whole_answer_before_its_price_is_noted() {
             outcome.assert_clean();
             assert!(outcome.answer().text() == body);
             let head = outcome.clients[0].marks[0] - (size - 1024 - 1);
-            assert!(head < 1024, "{} bytes of {size} before the last one", outcome.clients[0].marks[0]);
+            assert!(
+                head < 1024,
+                "{} bytes of {size} before the last one",
+                outcome.clients[0].marks[0]
+            );
         });
     }
 }

@@ -22,7 +22,9 @@ fn inputs(row: &Value) -> Vec<Vec<u8>> {
 
 fn aliases(row: &Value) -> String {
     let mut out = "[alias]\n\"openai/gpt-x\" = \"gpt-x-2\"\n".to_owned();
-    for (from, to) in row["alias"].as_object().or(row["expect"]["alias"].as_object()).into_iter().flatten() {
+    for (from, to) in
+        row["alias"].as_object().or(row["expect"]["alias"].as_object()).into_iter().flatten()
+    {
         out.push_str(&format!("\"{from}\" = {to}\n"));
     }
     out
@@ -44,7 +46,15 @@ fn expected(id: &str, row: &Value) -> Option<Vec<Expected>> {
         "json-numbers" | "json-surrogate" => renamed(),
         "json-stream-string" => {
             let null = taken("{\"model\":\"m\",\"stream\":null}");
-            vec![refused(400), refused(400), refused(400), refused(400), null, refused(400), refused(400)]
+            vec![
+                refused(400),
+                refused(400),
+                refused(400),
+                refused(400),
+                null,
+                refused(400),
+                refused(400),
+            ]
         }
         "json-model-type" => vec![refused(400); 7],
         "json-toplevel" => vec![refused(400); 8],
@@ -72,7 +82,8 @@ fn cases() -> Vec<(Case, String)> {
 }
 
 fn post_bytes(body: &[u8]) -> Vec<u8> {
-    let mut out = post("", "").replace("Length: 0", &format!("Length: {}", body.len())).into_bytes();
+    let mut out =
+        post("", "").replace("Length: 0", &format!("Length: {}", body.len())).into_bytes();
     out.extend_from_slice(body);
     out
 }

@@ -129,7 +129,9 @@ fn odd_answers_are_dropped_or_refused() {
         let scenario = Scenario { clients: vec![client], upstream, ..Scenario::default() };
         transports::each(&scenario, |outcome| {
             outcome.assert_clean();
-            let [first, second] = outcome.clients[0].answers.as_slice() else { panic!("{outcome:?}") };
+            let [first, second] = outcome.clients[0].answers.as_slice() else {
+                panic!("{outcome:?}")
+            };
             let shown = String::from_utf8_lossy(&input);
             if body.is_empty() {
                 assert_eq!(first.status, 502, "{shown}");

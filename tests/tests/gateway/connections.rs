@@ -100,14 +100,8 @@ fn a_half_closed_client_gets_its_answers() {
     let turn = |answer: String| Turn { read: Read::Whole, acts: acts(answer) };
     let large = json("200 OK", "", &COMPLETION.replace("hi", &"x".repeat(300 << 10)));
     let manner = Manner { turns: vec![turn(ok()), turn(large)], repeats: false };
-    let client = vec![
-        send(two),
-        Step::Fin,
-        Step::Signal("ended"),
-        Step::Answer,
-        Step::Answer,
-        Step::End,
-    ];
+    let client =
+        vec![send(two), Step::Fin, Step::Signal("ended"), Step::Answer, Step::Answer, Step::End];
     let scenario =
         Scenario { clients: vec![client], upstream: vec![manner], ..Scenario::default() };
     transports::each(&scenario, |outcome| {

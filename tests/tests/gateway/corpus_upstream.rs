@@ -125,10 +125,8 @@ fn all() -> Vec<Row> {
     let stored: Vec<Value> =
         rows(OWN).into_iter().filter(|row| row["side"] == "upstream").collect();
     assert_eq!(stored.len(), 18);
-    let played: Vec<&Value> = stored
-        .iter()
-        .filter(|row| ELSEWHERE.iter().all(|(id, _)| row["id"] != *id))
-        .collect();
+    let played: Vec<&Value> =
+        stored.iter().filter(|row| ELSEWHERE.iter().all(|(id, _)| row["id"] != *id)).collect();
     assert_eq!(played.len() + ELSEWHERE.len(), stored.len());
     let completed = played.iter().filter_map(|row| Row::completed(row));
     let rows: Vec<Row> = played.iter().map(|row| Row::stored(row)).chain(completed).collect();

@@ -61,7 +61,10 @@ fn every_credential_field_works_and_goes_no_further() {
 
 #[test]
 fn an_ambiguous_credential_is_refused() {
-    let twice = ["x-api-key: sk-test\r\nx-api-key: sk-other\r\n", "x-tollgate-key: a\r\nx-tollgate-key: b\r\n"];
+    let twice = [
+        "x-api-key: sk-test\r\nx-api-key: sk-other\r\n",
+        "x-tollgate-key: a\r\nx-tollgate-key: b\r\n",
+    ];
     for fields in twice {
         let client = vec![send(request(fields)), Step::Answer, Step::End];
         transports::each(&Scenario::plain(client, b""), |outcome| {
@@ -76,8 +79,7 @@ fn an_ambiguous_credential_is_refused() {
 fn an_unknown_key_is_refused_before_a_byte_of_the_body() {
     let length = "Authorization: Bearer sk-other\r\nContent-Length: 500\r\n\r\n";
     for more in ["", "Expect: 100-continue\r\n"] {
-        let head =
-            format!("POST /v1/chat/completions HTTP/1.1\r\nHost: gw.test\r\n{more}{length}");
+        let head = format!("POST /v1/chat/completions HTTP/1.1\r\nHost: gw.test\r\n{more}{length}");
         let client = vec![send(head), Step::Answer, Step::End];
         transports::each(&Scenario::plain(client, b""), |outcome| {
             outcome.assert_clean();
@@ -129,7 +131,12 @@ fn upstream_statuses_are_relayed_or_named() {
         let answer = json(status, "Location: http://127.0.0.1:1/\r\n", body);
         row(answer, 502, "upstream_invalid", "exhausted");
     }
-    row("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n".into(), 502, "upstream_invalid", "exhausted");
+    row(
+        "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n".into(),
+        502,
+        "upstream_invalid",
+        "exhausted",
+    );
     row("HTTP/1.1 204 No Content\r\n\r\n".into(), 502, "upstream_invalid", "exhausted");
     row(html.into(), 502, "upstream_invalid", "exhausted");
     row(page.into(), 503, "", "upstream_error");

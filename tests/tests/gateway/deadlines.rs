@@ -27,11 +27,17 @@ fn the_head_has_one_limit_from_its_first_byte() {
     let once = vec![send(head), Step::Answer, Step::End];
     let limits = "header = \"300ms\"\nclient_idle = \"20s\"";
     transports::each_of(
-        &[("dripping", under(limits, dripping(60, 12), vec![])), ("once", under(limits, once, vec![]))],
+        &[
+            ("dripping", under(limits, dripping(60, 12), vec![])),
+            ("once", under(limits, once, vec![])),
+        ],
         |_, outcome| {
             outcome.assert_clean();
             let answer = outcome.answer();
-            assert_eq!((answer.status, answer.closes(), outcome.clients[0].end), (408, true, End::Fin));
+            assert_eq!(
+                (answer.status, answer.closes(), outcome.clients[0].end),
+                (408, true, End::Fin)
+            );
             assert_eq!(answer.code(), "request_timeout");
         },
     );

@@ -22,7 +22,10 @@ fn a_call_under_way_is_finished() {
     let scenario = Scenario { clients: vec![client], upstream, ..Scenario::default() };
     transports::each(&scenario, |outcome| {
         outcome.assert_clean();
-        assert_eq!((outcome.answer().text().as_str(), outcome.clients[0].end), (COMPLETION, End::Fin));
+        assert_eq!(
+            (outcome.answer().text().as_str(), outcome.clients[0].end),
+            (COMPLETION, End::Fin)
+        );
         assert_eq!(outcome.endings(), ["succeeded"]);
     });
 }

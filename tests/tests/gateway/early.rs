@@ -31,7 +31,10 @@ fn scenario(answer: &[u8], read: usize, then: Act) -> Scenario {
 
 #[test]
 fn an_early_answer_is_relayed_whatever_becomes_of_the_write() {
-    assert_eq!(row(CASES, "http-early-413")["expect"]["client"], "gets the 413 with its body, not 502");
+    assert_eq!(
+        row(CASES, "http-early-413")["expect"]["client"],
+        "gets the 413 with its body, not 502"
+    );
     let stored = bytes(&row(OWN, "h1-o-resp-early-413"));
     let mut scenarios = Vec::new();
     for read in [4 << 10, 64 << 10] {
@@ -43,7 +46,10 @@ fn an_early_answer_is_relayed_whatever_becomes_of_the_write() {
         assert_eq!(outcome.clients[0].faults, Vec::<String>::new());
         assert_eq!(outcome.statuses(0), [413, 200]);
         let first = &outcome.clients[0].answers[0];
-        assert_eq!((first.text().as_str(), first.reason.as_str()), (r#"{"error":"x"}"#, "Payload Too Large"));
+        assert_eq!(
+            (first.text().as_str(), first.reason.as_str()),
+            (r#"{"error":"x"}"#, "Payload Too Large")
+        );
         assert!(!first.closes(), "what the upstream does with its connection is not the client's");
         assert_eq!((outcome.upstream.len(), outcome.counters.replays.get()), (2, 0));
         assert_eq!(outcome.endings(), ["upstream_error", "succeeded"]);

@@ -171,7 +171,10 @@ fn each_row_of_the_response_holds() {
             }
             other => panic!("no such row: {other:?}"),
         };
-        assert_eq!((value, answer.count(name)), (expected.clone(), usize::from(expected.is_some())));
+        assert_eq!(
+            (value, answer.count(name)),
+            (expected.clone(), usize::from(expected.is_some()))
+        );
     });
 }
 

@@ -1,6 +1,7 @@
 //! The whole gateway, from a client's bytes to the upstream's and back: every promise on the
 //! scripted transport, on io_uring and on epoll.
 
+mod accepting;
 mod answers;
 mod bodies;
 mod bounds;
@@ -12,7 +13,9 @@ mod credentials;
 mod deadlines;
 mod draining;
 mod early;
+mod faults;
 mod headers;
+mod properties;
 mod replay;
 
 use gateway_tests::scenario::{Step, send};

@@ -116,8 +116,7 @@ fn nothing_is_replayed_after_a_byte_of_an_answer() {
     );
     let fresh = vec![Manner::always(ok().as_bytes())];
     let ways = [false, true].into_iter();
-    let deaths =
-        ways.flat_map(|reset| [Death::InHead { reset }, Death::AfterHead { reset }]);
+    let deaths = ways.flat_map(|reset| [Death::InHead { reset }, Death::AfterHead { reset }]);
     let scenarios: Vec<(Death, Scenario)> =
         deaths.map(|death| (death, second_dies(death, fresh.clone()))).collect();
     transports::each_of(&scenarios, |_, outcome| {
@@ -143,7 +142,10 @@ fn nothing_is_replayed_from_a_fresh_connection() {
         .collect();
     transports::each_of(&scenarios, |_, outcome| {
         outcome.assert_clean();
-        assert_eq!((outcome.answer().status, outcome.answer().code()), (502, "upstream_cut".into()));
+        assert_eq!(
+            (outcome.answer().status, outcome.answer().code()),
+            (502, "upstream_cut".into())
+        );
         assert_eq!((outcome.upstream.len(), outcome.counters.replays.get()), (1, 0));
         assert_eq!(outcome.endings(), ["exhausted"]);
     });
