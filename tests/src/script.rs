@@ -166,7 +166,7 @@ fn open_upstream(world: &ScriptWorld, scenario: &Scenario, board: &Board) -> Con
 
 /// The manner of the `nth` connection.
 pub(crate) fn manner_of(manners: &[Manner], nth: usize) -> Manner {
-    manners.get(nth).or(manners.last()).cloned().unwrap_or_default()
+    manners.get(nth).or_else(|| manners.last()).cloned().unwrap_or_default()
 }
 
 fn play_clients(world: &ScriptWorld, scenario: &Scenario, board: &Board) -> Vec<ClientSaw> {

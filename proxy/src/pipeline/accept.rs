@@ -153,9 +153,9 @@ async fn next<'s, I: Io>(
                 let origin = origin(shard, routes::guess_dialect(&client.inbox));
                 return Next::Refused(Refusal::RequestTimeout, origin);
             }
-            Event::Fired if shard.draining.get() => return Next::Closed,
             Event::Fired => {
-                if !sleep(shard, client, deadlines.client_idle).await {
+                let woken = sleep(shard, client, deadlines.client_idle).await;
+                if !woken {
                     return Next::Closed;
                 }
             }
@@ -200,6 +200,9 @@ async fn sleep<I: Io>(
     take_back(client).await;
     if !client.inbox.is_empty() || client.presence != Presence::Here {
         return true;
+    }
+    if shard.draining.get() {
+        return false;
     }
     let Some(rest) = client_idle.checked_sub(LENT).filter(|rest| !rest.is_zero()) else {
         return false;

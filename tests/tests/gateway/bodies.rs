@@ -22,8 +22,11 @@ fn inputs(row: &Value) -> Vec<Vec<u8>> {
 
 fn aliases(row: &Value) -> String {
     let mut out = "[alias]\n\"openai/gpt-x\" = \"gpt-x-2\"\n".to_owned();
-    for (from, to) in
-        row["alias"].as_object().or(row["expect"]["alias"].as_object()).into_iter().flatten()
+    for (from, to) in row["alias"]
+        .as_object()
+        .or_else(|| row["expect"]["alias"].as_object())
+        .into_iter()
+        .flatten()
     {
         out.push_str(&format!("\"{from}\" = {to}\n"));
     }
