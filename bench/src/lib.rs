@@ -1,1 +1,3 @@
 //! Microbenchmarks of the hot primitives: inputs and the counting allocator.
+
+pub mod request_body;

@@ -10,12 +10,14 @@
 mod error;
 mod escape;
 mod keys;
+mod nest;
 mod number;
 mod scan;
 mod span;
 mod splice;
 mod text;
 mod tokens;
+mod window;
 
 pub use error::{JsonError, JsonErrorKind};
 pub use escape::{UnescapeError, unescape_into, write_string};
@@ -25,7 +27,10 @@ pub use span::{
     Count, CountField, IncludeUsage, RequestSpans, Span, StreamOptions, StringSpan, TextEstimate,
 };
 pub use splice::{EDITS_MAX, Edits, SEGMENTS_MAX, Segments, SpliceError};
-pub use tokens::DEPTH_MAX;
+
+/// Deepest nesting taken (DESIGN §16.16): far beyond any real body, and one bit a level makes it
+/// 128 bytes a scan.
+pub const DEPTH_MAX: usize = 1024;
 
 /// Longest model name taken, in bytes after unescaping. The longest names of providers are
 /// below 120 bytes (ARNs with an inference profile); 256 leaves room and fits the record's tail.
