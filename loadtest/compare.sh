@@ -13,7 +13,8 @@ servers=nginx,floor server_core=0 load_core=1 rate= keep= nice=0
 usage() {
     cat <<'TEXT'
 usage: loadtest/compare.sh [options]
-  --servers LIST       of nginx, floor, tollgate (default nginx,floor)
+  --servers LIST       of nginx, floor, tollgate, and direct: a stand-in in the server's place
+                       (default nginx,floor)
   --tollgate PATH      the tollgate binary; adds tollgate to the servers
   --bin DIR            where loadtest and standin are (default target/release)
   --rounds N           rounds (default 10)
@@ -97,7 +98,8 @@ wait_for() { # address, what
     return 1
 }
 free_port() {
-    python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'
+    python3 -c 'import socket
+print(socket.create_server(("127.0.0.1", 0)).getsockname()[1])'
 }
 on_server_core() { exec nice -n "$nice" taskset -c "$server_core" "$@"; }
 
@@ -149,6 +151,13 @@ CONF
 start_floor() {
     address=127.0.0.1:$(free_port) key=caller
     on_server_core "$bin/loadtest" floor --listen "$address" --upstream "$standin" >/dev/null &
+    server_pid=$!
+}
+
+# What the stand-in itself costs when it has a core: the ceiling of all other rows.
+start_direct() {
+    address=127.0.0.1:$(free_port) key=caller
+    on_server_core "$bin/standin" --listen "$address" --tally 0 >/dev/null &
     server_pid=$!
 }
 
