@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use tollgate::server::{Node, Options};
 
 fn main() -> ExitCode {
-    let path = std::env::args().nth(1).unwrap_or_default();
+    let path = std::env::args().last().unwrap_or_default();
     let config = tollgate::config::load(path.as_ref(), &tollgate::config::ProcessEnv)
         .map_err(|e| eprintln!("{e}"))
         .unwrap();

@@ -16,6 +16,7 @@ mod dispatch; //        attempts → an answer's head
 mod relay; //           answer → client
 mod settle; //          outcome → record
 
+mod answer;
 mod arriving;
 mod client;
 mod headers;

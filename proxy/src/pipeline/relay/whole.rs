@@ -1,12 +1,13 @@
 //! A whole answer. If all of it is here within the look-ahead it goes out in one piece; a longer
 //! one is passed on as it comes, its last KiB always kept back until the price is in the record.
 
-use super::{ClientFraming, Facts, Reply, client_framing, write_head};
+use super::{ClientFraming, Facts, Reply, client_framing, finish_head};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
 use crate::exchange::time::MonoNs;
 use crate::io::turn::{Event, Turn};
 use crate::io::{Chunk, Io, Recall, Stream};
+use crate::pipeline::answer::AnswerHead;
 use crate::pipeline::arriving::Arriving;
 use crate::pipeline::client::{Client, Lost, Presence};
 use crate::pipeline::dispatch::Answer;
@@ -43,8 +44,7 @@ struct Relay<'a, I: Io> {
     upstream: Upstream<I::Stream>,
     body: Arriving,
     reply: Reply,
-    framing: Framing,
-    status: u16,
+    head: AnswerHead,
     /// The upstream connection may be used again once the body is complete.
     reusable: bool,
     /// Body bytes already fed to the reader.
@@ -66,6 +66,7 @@ pub(crate) async fn pump<I: Io>(
     let mut relay = Relay::new(shard, answer);
     if let Err(unsent) = relay.look_ahead(client, call).await {
         settle_usage(&mut relay, call, held);
+        shard.buffers.give(relay.head.written);
         relay.upstream.discard(&shard.buffers);
         return Err(unsent);
     }
@@ -109,17 +110,16 @@ enum More {
 impl<'a, I: Io> Relay<'a, I> {
     fn new(shard: &'a Shard<I>, answer: Answer<I::Stream>) -> Relay<'a, I> {
         let Answer { mut upstream, head, sent, .. } = answer;
-        let reply = Reply::new(&upstream.inbox, head.status);
+        let reply = Reply::new(&head);
         let buffer = std::mem::take(&mut upstream.inbox);
-        let body = Arriving::new(buffer, head.head_len, head.framing, TrailerRule::DropAll);
+        let body = Arriving::new(buffer, head.len, head.framing, TrailerRule::DropAll);
         Relay {
             shard,
             upstream,
             body,
             reply,
-            framing: head.framing,
-            status: head.status,
             reusable: sent && head.keep_alive,
+            head,
             fed: 0,
             arrived: shard.mono(),
         }
@@ -131,7 +131,7 @@ impl<'a, I: Io> Relay<'a, I> {
         client: &mut Client<I::Stream>,
         call: &Call<'_>,
     ) -> Result<(), Unserved> {
-        self.reply.judge_head().map_err(after_body)?;
+        self.head.judge().map_err(after_body)?;
         loop {
             self.take_in().map_err(|_| after_body(Refusal::UpstreamInvalid))?;
             if self.body.done {
@@ -210,17 +210,17 @@ impl<'a, I: Io> Relay<'a, I> {
         call: &Call<'_>,
         facts: &Facts<'_>,
     ) -> Delivered {
-        let mut out = self.shard.buffers.take();
+        let mut out = std::mem::take(&mut self.head.written);
         let length = self.body.len();
-        let head = self.body.buffer.get(..self.body.start).unwrap_or_default();
-        write_head(&mut out, head, ClientFraming::Length(length as u64), facts, client.caller_id());
+        let framing = ClientFraming::Length(length as u64);
+        finish_head(&mut out, framing, facts, client.caller_id());
         let flat = out.len() + length <= FLAT_MAX;
         if flat {
             out.extend_from_slice(self.body.body());
         }
         let surplus = !self.body.surplus().is_empty();
         let buffer = std::mem::take(&mut self.body.buffer);
-        if self.reusable && !surplus && self.framing != Framing::UntilClose {
+        if self.reusable && !surplus && self.head.framing != Framing::UntilClose {
             self.shard.pool.check_in(self.upstream, &self.shard.buffers);
         } else {
             self.upstream.discard(&self.shard.buffers);
@@ -236,7 +236,7 @@ impl<'a, I: Io> Relay<'a, I> {
             result = second;
         }
         self.shard.buffers.give(buffer);
-        delivered(self.status, result, facts.close)
+        delivered(self.head.status, result, facts.close)
     }
 
     /// More is to come: passes on what is here but the last KiB, again and again.
@@ -249,12 +249,11 @@ impl<'a, I: Io> Relay<'a, I> {
         facts: &Facts<'_>,
     ) -> Delivered {
         let announced = self.body.announced().map(|rest| rest + self.body.len() as u64);
-        let framing = client_framing(self.framing, announced, request.minor);
+        let framing = client_framing(self.head.framing, announced, request.minor);
         let close = facts.close || framing == ClientFraming::Close;
         let facts = Facts { close, is_10: facts.is_10, ..*facts };
-        let mut out = self.shard.buffers.take();
-        let head = self.body.buffer.get(..self.body.start).unwrap_or_default();
-        write_head(&mut out, head, framing, &facts, client.caller_id());
+        let mut out = std::mem::take(&mut self.head.written);
+        finish_head(&mut out, framing, &facts, client.caller_id());
         let stall = call.snapshot.deadlines.write_stall;
         let ending = loop {
             let done = self.body.done;
@@ -265,7 +264,7 @@ impl<'a, I: Io> Relay<'a, I> {
             let (back, sent) = self.send_piece(client, out, framing, keep, stall).await;
             out = back;
             match sent {
-                Ok(()) if done => break status_ending(self.status),
+                Ok(()) if done => break status_ending(self.head.status),
                 Ok(()) => {}
                 Err(lost) => break lost_ending(lost),
             }
@@ -326,9 +325,9 @@ impl<'a, I: Io> Relay<'a, I> {
         close: bool,
     ) -> Delivered {
         settle_usage(&mut self, call, held);
-        let whole = self.body.done && ending == status_ending(self.status);
+        let whole = self.body.done && ending == status_ending(self.head.status);
         let surplus = !self.body.surplus().is_empty();
-        if whole && self.reusable && !surplus && self.framing != Framing::UntilClose {
+        if whole && self.reusable && !surplus && self.head.framing != Framing::UntilClose {
             self.shard.pool.check_in(self.upstream, &self.shard.buffers);
         } else {
             self.upstream.discard(&self.shard.buffers);
@@ -338,7 +337,7 @@ impl<'a, I: Io> Relay<'a, I> {
             client.stream.abort();
         }
         self.shard.buffers.give(self.body.buffer);
-        let outcome = Outcome { ending, status: self.status };
+        let outcome = Outcome { ending, status: self.head.status };
         Delivered { outcome, keep: whole && !close }
     }
 }
