@@ -41,7 +41,8 @@ pub(crate) struct Delivered {
 /// An answer on its way through.
 struct Relay<'a, I: Io> {
     shard: &'a Shard<I>,
-    upstream: Upstream<I::Stream>,
+    /// Gone once the answer has been taken from it.
+    upstream: Option<Upstream<I::Stream>>,
     body: Arriving,
     reply: Reply,
     head: AnswerHead,
@@ -66,8 +67,8 @@ pub(crate) async fn pump<I: Io>(
     let mut relay = Relay::new(shard, answer);
     if let Err(unsent) = relay.look_ahead(client, call).await {
         settle_usage(&mut relay, call, held);
-        shard.buffers.give(relay.head.written);
-        relay.upstream.discard(&shard.buffers);
+        shard.buffers.give(std::mem::take(&mut relay.head.written));
+        relay.retire(false);
         return Err(unsent);
     }
     // The commit point: from here on nothing is replayed, so the request need not be kept.
@@ -115,7 +116,7 @@ impl<'a, I: Io> Relay<'a, I> {
         let body = Arriving::new(buffer, head.len, head.framing, TrailerRule::DropAll);
         Relay {
             shard,
-            upstream,
+            upstream: Some(upstream),
             body,
             reply,
             reusable: sent && head.keep_alive,
@@ -159,17 +160,18 @@ impl<'a, I: Io> Relay<'a, I> {
 
     /// One more read of the answer, with an eye on the client.
     async fn read_more(&mut self, client: &mut Client<I::Stream>, call: &Call<'_>) -> More {
-        if !self.upstream.stream.reading() {
+        let Some(upstream) = &mut self.upstream else { return More::Cut };
+        if !upstream.stream.reading() {
             if let Some(capacity) = self.body.wanted_capacity() {
                 self.body.grow_to(capacity.min(PIECE_MAX + self.body.start));
             }
             let buffer = std::mem::take(&mut self.body.buffer);
-            self.upstream.stream.start_read(buffer, Recall::Never);
+            upstream.stream.start_read(buffer, Recall::Never);
         }
         client.timer.arm(call.snapshot.deadlines.between_bytes);
         let mut late = false;
         loop {
-            let turn = Turn::both(&mut client.stream, &mut self.upstream.stream, &client.timer);
+            let turn = Turn::both(&mut client.stream, &mut upstream.stream, &client.timer);
             match turn.await {
                 Event::UpstreamRead(done) => {
                     client.timer.disarm();
@@ -196,16 +198,27 @@ impl<'a, I: Io> Relay<'a, I> {
                 Event::Fired => {
                     late = true;
                     client.timer.disarm();
-                    self.upstream.stream.shutdown();
+                    upstream.stream.shutdown();
                 }
                 Event::ClientWritten(_) => {}
             }
         }
     }
 
+    /// Parts with the upstream connection: back to the pool if its answer ended where it should.
+    fn retire(&mut self, whole: bool) {
+        let Some(upstream) = self.upstream.take() else { return };
+        let clean = self.body.done && self.body.surplus().is_empty();
+        if whole && clean && self.reusable && self.head.framing != Framing::UntilClose {
+            self.shard.pool.check_in(upstream, &self.shard.buffers);
+        } else {
+            upstream.discard(&self.shard.buffers);
+        }
+    }
+
     /// All of it is here.
     async fn send_whole(
-        mut self,
+        &mut self,
         client: &mut Client<I::Stream>,
         call: &Call<'_>,
         facts: &Facts<'_>,
@@ -218,17 +231,12 @@ impl<'a, I: Io> Relay<'a, I> {
         if flat {
             out.extend_from_slice(self.body.body());
         }
-        let surplus = !self.body.surplus().is_empty();
-        let buffer = std::mem::take(&mut self.body.buffer);
-        if self.reusable && !surplus && self.head.framing != Framing::UntilClose {
-            self.shard.pool.check_in(self.upstream, &self.shard.buffers);
-        } else {
-            self.upstream.discard(&self.shard.buffers);
-        }
+        // Before the client is written to: the next call may use the connection meanwhile.
+        self.retire(true);
+        let mut buffer = std::mem::take(&mut self.body.buffer);
         let stall = call.snapshot.deadlines.write_stall;
         let (chunk, mut result) = client.send(Chunk::whole(out), stall).await;
         self.shard.buffers.give(chunk.bytes);
-        let mut buffer = buffer;
         if !flat && result.is_ok() {
             let (start, end) = (self.body.start, self.body.end);
             let (chunk, second) = client.send(Chunk { bytes: buffer, start, end }, stall).await;
@@ -241,7 +249,7 @@ impl<'a, I: Io> Relay<'a, I> {
 
     /// More is to come: passes on what is here but the last KiB, again and again.
     async fn send_on(
-        mut self,
+        &mut self,
         client: &mut Client<I::Stream>,
         request: &Request,
         call: &Call<'_>,
@@ -258,7 +266,7 @@ impl<'a, I: Io> Relay<'a, I> {
         let ending = loop {
             let done = self.body.done;
             if done {
-                settle_usage(&mut self, call, held);
+                settle_usage(self, call, held);
             }
             let keep = if done { 0 } else { WITHHELD };
             let (back, sent) = self.send_piece(client, out, framing, keep, stall).await;
@@ -316,7 +324,7 @@ impl<'a, I: Io> Relay<'a, I> {
     }
 
     fn finish(
-        mut self,
+        &mut self,
         client: &mut Client<I::Stream>,
         call: &Call<'_>,
         held: &mut Held,
@@ -324,19 +332,14 @@ impl<'a, I: Io> Relay<'a, I> {
         framing: ClientFraming,
         close: bool,
     ) -> Delivered {
-        settle_usage(&mut self, call, held);
+        settle_usage(self, call, held);
         let whole = self.body.done && ending == status_ending(self.head.status);
-        let surplus = !self.body.surplus().is_empty();
-        if whole && self.reusable && !surplus && self.head.framing != Framing::UntilClose {
-            self.shard.pool.check_in(self.upstream, &self.shard.buffers);
-        } else {
-            self.upstream.discard(&self.shard.buffers);
-        }
+        self.retire(whole);
         if !whole && framing == ClientFraming::Close {
             // Only a reset tells this client that the end is not the end.
             client.stream.abort();
         }
-        self.shard.buffers.give(self.body.buffer);
+        self.shard.buffers.give(std::mem::take(&mut self.body.buffer));
         let outcome = Outcome { ending, status: self.head.status };
         Delivered { outcome, keep: whole && !close }
     }
