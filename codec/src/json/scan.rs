@@ -353,6 +353,10 @@ impl Reader {
 
 /// A model is text of bounded length that is not blank and that a log line can carry.
 fn judge_model(raw: &[u8]) -> Result<(), Kind> {
+    let plain = raw.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'\\');
+    if plain && !raw.is_empty() && raw.len() <= MODEL_BYTES_MAX {
+        return Ok(());
+    }
     if raw.len() > MODEL_RAW_MAX {
         return Err(Kind::ModelTooLong);
     }

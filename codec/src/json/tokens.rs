@@ -127,52 +127,95 @@ impl Tokens {
     ) -> Next {
         loop {
             if matches!(expect, Expect::Key | Expect::KeyOrEnd) {
-                if !is_at(body, pos, b'"') {
+                (pos, expect) = self.run_members(body, pos, expect, window, visit)?;
+                if matches!(expect, Expect::Key | Expect::KeyOrEnd) {
                     return Ok((pos, expect));
                 }
-                self.text = Text::at(pos + 1);
-                pos = window.next_special(body, pos + 1);
-                if !is_at(body, pos, b'"') {
-                    return Ok((pos, Expect::InKey));
-                }
-                self.end_key(body, pos, visit)?;
-                if !is_at(body, pos + 1, b':') {
-                    return Ok((pos + 1, Expect::Colon));
-                }
-                pos += 2;
-                expect = Expect::Value;
             }
             if matches!(expect, Expect::Value | Expect::ValueOrEnd) {
-                match body.get(pos) {
-                    Some(b'"') => {
-                        self.text = Text::at(pos + 1);
-                        pos = window.next_special(body, pos + 1);
-                        if !is_at(body, pos, b'"') {
-                            return Ok((pos, Expect::InString));
-                        }
-                        self.end_string(body, pos, visit)?;
-                        pos += 1;
-                        expect = Expect::After;
-                    }
-                    Some(&byte @ (b'{' | b'[')) => {
-                        (pos, expect) = self.open(pos, byte == b'{', visit)?;
-                        continue;
-                    }
+                (pos, expect) = match body.get(pos) {
+                    Some(b'"') => self.run_string(body, pos + 1, window, visit)?,
+                    Some(b'{') => self.open(pos, true, visit)?,
+                    Some(b'[') => self.open(pos, false, visit)?,
                     _ => return Ok((pos, expect)),
-                }
+                };
             }
             while expect == Expect::After {
-                match body.get(pos) {
-                    Some(b',') => (pos, expect) = self.comma(pos),
-                    Some(b'}') if self.nest.in_object() => (pos, expect) = self.close(pos, visit),
-                    Some(b']') if !self.nest.in_object() => (pos, expect) = self.close(pos, visit),
+                (pos, expect) = match body.get(pos) {
+                    Some(b',') => self.comma(pos),
+                    Some(b'}') if self.nest.in_object() => self.close(pos, visit),
+                    Some(b']') if !self.nest.in_object() => self.close(pos, visit),
                     _ => return Ok((pos, expect)),
-                }
+                };
             }
-            if !matches!(expect, Expect::Key | Expect::Value) {
+            if !matches!(
+                expect,
+                Expect::Key | Expect::KeyOrEnd | Expect::Value | Expect::ValueOrEnd
+            ) {
                 return Ok((pos, expect));
             }
         }
+    }
+
+    /// Members of objects one after the other, into objects that are values of members.
+    #[inline(always)]
+    fn run_members(
+        &mut self,
+        body: &[u8],
+        mut pos: usize,
+        mut expect: Expect,
+        window: &mut Window,
+        visit: &mut impl Visit,
+    ) -> Next {
+        while is_at(body, pos, b'"') {
+            let start = pos + 1;
+            let end = window.next_special(body, start);
+            if !is_at(body, end, b'"') {
+                self.text = Text::at(start);
+                return Ok((end, Expect::InKey));
+            }
+            visit
+                .key(body, self.nest.depth(), Text::at(start), end)
+                .map_err(|kind| Halt::Bad(kind, start))?;
+            if !is_at(body, end + 1, b':') {
+                return Ok((end + 1, Expect::Colon));
+            }
+            pos = end + 2;
+            (pos, expect) = match body.get(pos) {
+                Some(b'"') => self.run_string(body, pos + 1, window, visit)?,
+                Some(b'{') => self.open(pos, true, visit)?,
+                Some(b'[') => return self.open(pos, false, visit),
+                _ => return Ok((pos, Expect::Value)),
+            };
+            if expect == Expect::After {
+                if !is_at(body, pos, b',') {
+                    return Ok((pos, expect));
+                }
+                (pos, expect) = (pos + 1, Expect::Key);
+            } else if expect == Expect::InString {
+                return Ok((pos, expect));
+            }
+        }
+        Ok((pos, expect))
+    }
+
+    /// A string value from behind its opening quote.
+    #[inline(always)]
+    fn run_string(
+        &mut self,
+        body: &[u8],
+        start: usize,
+        window: &mut Window,
+        visit: &mut impl Visit,
+    ) -> Next {
+        let text = Text::at(start);
+        let end = window.next_special(body, start);
+        if !is_at(body, end, b'"') {
+            self.text = text;
+            return Ok((end, Expect::InString));
+        }
+        visit.string(body, &self.nest, text, end).map_err(|kind| Halt::Bad(kind, start))?;
+        Ok((end + 1, Expect::After))
     }
 
     /// One token, or the rest of one.
