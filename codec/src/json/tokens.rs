@@ -5,8 +5,10 @@
 //! keeps no text and looks at no byte twice but an unfinished word, escape or character. The top
 //! level must be an object.
 //!
-//! Two readers of the same grammar: `run_compact` knows only the shortest way through JSON as
-//! SDKs write it and leaves whatever else it meets to `step`, which knows all of it.
+//! Two readers of the same grammar: `run_compact` (in [`compact`]) knows only the shortest way
+//! through JSON as SDKs write it and leaves whatever else it meets to `step`, which knows all.
+
+mod compact;
 
 use super::error::{JsonError, JsonErrorKind as Kind};
 use super::nest::Nest;
@@ -113,109 +115,6 @@ impl Tokens {
                 Err(Halt::Bad(kind, offset)) => return Err(JsonError { kind, offset }),
             }
         }
-    }
-
-    /// Members, elements and brackets without whitespace, strings without anything to judge.
-    #[inline(always)]
-    fn run_compact(
-        &mut self,
-        body: &[u8],
-        mut pos: usize,
-        mut expect: Expect,
-        window: &mut Window,
-        visit: &mut impl Visit,
-    ) -> Next {
-        loop {
-            if matches!(expect, Expect::Key | Expect::KeyOrEnd) {
-                (pos, expect) = self.run_members(body, pos, expect, window, visit)?;
-                if matches!(expect, Expect::Key | Expect::KeyOrEnd) {
-                    return Ok((pos, expect));
-                }
-            }
-            if matches!(expect, Expect::Value | Expect::ValueOrEnd) {
-                (pos, expect) = match body.get(pos) {
-                    Some(b'"') => self.run_string(body, pos + 1, window, visit)?,
-                    Some(b'{') => self.open(pos, true, visit)?,
-                    Some(b'[') => self.open(pos, false, visit)?,
-                    _ => return Ok((pos, expect)),
-                };
-            }
-            while expect == Expect::After {
-                (pos, expect) = match body.get(pos) {
-                    Some(b',') => self.comma(pos),
-                    Some(b'}') if self.nest.in_object() => self.close(pos, visit),
-                    Some(b']') if !self.nest.in_object() => self.close(pos, visit),
-                    _ => return Ok((pos, expect)),
-                };
-            }
-            if !matches!(
-                expect,
-                Expect::Key | Expect::KeyOrEnd | Expect::Value | Expect::ValueOrEnd
-            ) {
-                return Ok((pos, expect));
-            }
-        }
-    }
-
-    /// Members of objects one after the other, into objects that are values of members.
-    #[inline(always)]
-    fn run_members(
-        &mut self,
-        body: &[u8],
-        mut pos: usize,
-        mut expect: Expect,
-        window: &mut Window,
-        visit: &mut impl Visit,
-    ) -> Next {
-        while is_at(body, pos, b'"') {
-            let start = pos + 1;
-            let end = window.next_special(body, start);
-            if !is_at(body, end, b'"') {
-                self.text = Text::at(start);
-                return Ok((end, Expect::InKey));
-            }
-            visit
-                .key(body, self.nest.depth(), Text::at(start), end)
-                .map_err(|kind| Halt::Bad(kind, start))?;
-            if !is_at(body, end + 1, b':') {
-                return Ok((end + 1, Expect::Colon));
-            }
-            pos = end + 2;
-            (pos, expect) = match body.get(pos) {
-                Some(b'"') => self.run_string(body, pos + 1, window, visit)?,
-                Some(b'{') => self.open(pos, true, visit)?,
-                Some(b'[') => return self.open(pos, false, visit),
-                _ => return Ok((pos, Expect::Value)),
-            };
-            if expect == Expect::After {
-                if !is_at(body, pos, b',') {
-                    return Ok((pos, expect));
-                }
-                (pos, expect) = (pos + 1, Expect::Key);
-            } else if expect == Expect::InString {
-                return Ok((pos, expect));
-            }
-        }
-        Ok((pos, expect))
-    }
-
-    /// A string value from behind its opening quote.
-    #[inline(always)]
-    fn run_string(
-        &mut self,
-        body: &[u8],
-        start: usize,
-        window: &mut Window,
-        visit: &mut impl Visit,
-    ) -> Next {
-        let text = Text::at(start);
-        let end = window.next_special(body, start);
-        if !is_at(body, end, b'"') {
-            self.text = text;
-            return Ok((end, Expect::InString));
-        }
-        visit.string(body, &self.nest, text, end).map_err(|kind| Halt::Bad(kind, start))?;
-        Ok((end + 1, Expect::After))
     }
 
     /// One token, or the rest of one.
@@ -390,9 +289,4 @@ impl TextStop {
             Self::Bad(kind, at) => Halt::Bad(kind, at),
         }
     }
-}
-
-#[inline(always)]
-fn is_at(body: &[u8], pos: usize, byte: u8) -> bool {
-    body.get(pos) == Some(&byte)
 }

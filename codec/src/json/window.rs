@@ -10,24 +10,18 @@ const WINDOW: usize = 64;
 /// Sums the eight bytes of a word into its highest byte.
 const SUM_BYTES: u64 = 0x0101_0101_0101_0101;
 
-/// The special bytes of the body in `base..base + 64` and in the sixty-four after, one bit each.
-/// The second mask is made while the first is used: nothing waits for it, and that is what keeps
-/// a body of short strings fast. A window describes one body at one length: a scan makes a new
-/// one each time more of the body has arrived.
+/// The special bytes of the body in `base..base + 64`, one bit each. It describes one body at
+/// one length: a scan makes a new one each time more of the body has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
-    /// A multiple of [`WINDOW`], or [`NOWHERE`].
     base: usize,
     mask: u64,
-    next: u64,
 }
-
-/// No position is less than two windows away from here, wrapping included.
-const NOWHERE: usize = usize::MAX - 2 * WINDOW;
 
 impl Window {
     pub(super) fn new() -> Self {
-        Self { base: NOWHERE, mask: 0, next: 0 }
+        // No position is less than a window's length away from here, wrapping included.
+        Self { base: usize::MAX - WINDOW, mask: 0 }
     }
 
     /// The first position from `pos` on that is a quote, a backslash, a control character or not
@@ -40,47 +34,37 @@ impl Window {
             if rest != 0 {
                 return pos + rest.trailing_zeros() as usize;
             }
+            return self.refill(body, self.base + WINDOW);
         }
-        self.advance(body, pos)
+        self.refill(body, pos)
     }
 
     #[inline(never)]
-    fn advance(&mut self, body: &[u8], pos: usize) -> usize {
-        if pos.wrapping_sub(self.base) >= 2 * WINDOW {
-            self.base = pos - pos % WINDOW;
-            self.mask = mask_at(body, self.base);
-            self.next = mask_at(body, self.base + WINDOW);
-        }
-        loop {
-            // What lies behind the body is special, so this ends.
-            let offset = pos.saturating_sub(self.base);
-            if offset < WINDOW && self.mask >> offset != 0 {
-                let skipped = (self.mask >> offset).trailing_zeros() as usize;
-                return self.base + offset + skipped;
+    fn refill(&mut self, body: &[u8], mut pos: usize) -> usize {
+        while let Some(chunk) = body.get(pos..).and_then(|rest| rest.first_chunk::<WINDOW>()) {
+            let hits = hits(chunk);
+            if any(&hits) {
+                self.base = pos;
+                self.mask = pack(&hits);
+                return pos + self.mask.trailing_zeros() as usize;
             }
-            self.base += WINDOW;
-            self.mask = self.next;
-            self.next = mask_at(body, self.base + WINDOW);
+            pos += WINDOW;
         }
+        self.refill_tail(body, pos)
     }
-}
 
-/// The mask of the window at `base`; what lies behind the body counts as special.
-#[inline(always)]
-fn mask_at(body: &[u8], base: usize) -> u64 {
-    match body.get(base..).and_then(|rest| rest.first_chunk::<WINDOW>()) {
-        Some(chunk) => pack(&hits(chunk)),
-        None => mask_of_tail(body.get(base..).unwrap_or_default()),
+    /// The last bytes of the body. What lies behind them counts as special, so the search ends
+    /// at the body's length.
+    fn refill_tail(&mut self, body: &[u8], pos: usize) -> usize {
+        let tail = body.get(pos..).unwrap_or_default();
+        let mut chunk = [0; WINDOW];
+        if let Some(place) = chunk.get_mut(..tail.len()) {
+            place.copy_from_slice(tail);
+        }
+        self.base = pos;
+        self.mask = pack(&hits(&chunk));
+        (pos + self.mask.trailing_zeros() as usize).min(body.len())
     }
-}
-
-#[inline(never)]
-fn mask_of_tail(tail: &[u8]) -> u64 {
-    let mut chunk = [0; WINDOW];
-    if let Some(place) = chunk.get_mut(..tail.len()) {
-        place.copy_from_slice(tail);
-    }
-    pack(&hits(&chunk))
 }
 
 /// For each special byte the bit of its place in its word of eight.
@@ -94,15 +78,21 @@ fn hits(chunk: &[u8; WINDOW]) -> [u8; WINDOW] {
 }
 
 #[inline(always)]
-fn pack(hits: &[u8; WINDOW]) -> u64 {
-    let mut bytes = [0; WINDOW / 8];
-    for (byte, word) in bytes.iter_mut().zip(hits.as_chunks::<8>().0) {
-        *byte = u64::from_le_bytes(*word).wrapping_mul(SUM_BYTES) >> 56;
+fn any(hits: &[u8; WINDOW]) -> bool {
+    let mut words = 0;
+    for word in hits.as_chunks::<16>().0 {
+        words |= u128::from_ne_bytes(*word);
     }
-    let [a, b, c, d, e, f, g, h] = bytes;
-    let low = (a | b << 8) | (c << 16 | d << 24);
-    let high = (e | f << 8) | (g << 16 | h << 24);
-    low | high << 32
+    words != 0
+}
+
+#[inline(always)]
+fn pack(hits: &[u8; WINDOW]) -> u64 {
+    let mut mask = 0;
+    for (index, word) in hits.as_chunks::<8>().0.iter().enumerate() {
+        mask |= (u64::from_le_bytes(*word).wrapping_mul(SUM_BYTES) >> 56) << (8 * index);
+    }
+    mask
 }
 
 /// As a signed byte everything from 0x80 is negative: one comparison finds it and the controls.
