@@ -117,10 +117,8 @@ async fn next<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>) -> Next {
                 let origin = origin(shard, Dialect::Chat);
                 return Next::Refused(Refusal::RequestTimeout, origin);
             }
-            Event::Fired => {
-                if !sleep(shard, client, deadlines.client_idle).await {
-                    return Next::Closed;
-                }
+            Event::Fired if !sleep(shard, client, deadlines.client_idle).await => {
+                return Next::Closed;
             }
             _ => {}
         }

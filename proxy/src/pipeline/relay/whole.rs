@@ -163,6 +163,9 @@ impl<'a, I: Io> Relay<'a, I> {
         let Some(upstream) = &mut self.upstream else { return More::Cut };
         if !upstream.stream.reading() {
             if let Some(capacity) = self.body.wanted_capacity() {
+                // What was announced is read into one place, as far as a piece goes.
+                let whole = self.body.announced().map_or(0, |n| n.min(PIECE_MAX as u64) as usize);
+                let capacity = capacity.max(self.body.end + whole);
                 self.body.grow_to(capacity.min(PIECE_MAX + self.body.start));
             }
             let buffer = std::mem::take(&mut self.body.buffer);
