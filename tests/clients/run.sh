@@ -70,6 +70,7 @@ binaries() {
   done
 }
 
+# Below, nothing goes through a proxy of the environment except what pip fetches.
 fetch() { curl --silent --fail --noproxy '*' --max-time 5 --output /dev/null "$@"; }
 
 # until_true COMMAND…: polls; false if it does not come true in time.
@@ -199,7 +200,8 @@ python_client() {
   fi
 }
 
-# One row a check. Directly and through the gateway the same must be seen, and what was expected.
+# One row a check. What was expected must have been seen, and the same on both sides, unless the
+# check itself expects one thing directly and another through the gateway.
 table() {
   awk -F '\t' '
     function glob(pattern) {
@@ -212,21 +214,23 @@ table() {
       if (!(row in seen)) { seen[row] = 1; order[++rows] = row }
       if ($3 == "skip") { note[row] = "skipped: " $5; next }
       got[row, $3] = $5
+      expected[row, $3] = $4
       if ($5 !~ glob($4)) wrong[row] = wrong[row] "\n    " $3 ": expected " $4 ", got " $5
     }
     END {
-      form = "%-14s | %-34s | %-62s | %-62s | %s\n"
+      form = "%-13s | %-30s | %-83s | %-83s | %s\n"
       printf form, "client", "check", "direct", "through", "verdict"
       for (at = 1; at <= rows; at++) {
         row = order[at]
         split(row, part, FS)
         direct = (row, "direct") in got ? got[row, "direct"] : "-"
         through = (row, "through") in got ? got[row, "through"] : "-"
-        verdict = "ok"
         if (row in note) verdict = note[row]
         else if (row in wrong || through == "-") verdict = "FAILED"
-        else if (direct != "-" && direct != through) verdict = "FAILED: differs"
-        if (verdict == "ok") good++
+        else if (direct == "-" || direct == through) verdict = "ok"
+        else if (expected[row, "direct"] != expected[row, "through"]) verdict = "ok, as expected"
+        else verdict = "FAILED: differs"
+        if (verdict ~ /^ok/) good++
         else if (verdict ~ /^FAILED/) bad++
         printf form, part[1], part[2], direct, through, verdict
         if (row in wrong) print substr(wrong[row], 2)
