@@ -114,6 +114,10 @@ write_config() {
 data = "127.0.0.1:$data_port"
 admin = "127.0.0.1:$admin_port"
 
+# None of the pool's connections may end by age while a check counts those that end.
+[deadlines]
+pooled = "1h"
+
 [[provider]]
 name = "standin"
 kind = "openai"
