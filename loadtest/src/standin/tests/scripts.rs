@@ -228,6 +228,19 @@ fn attempts_of_one_call_are_counted_together() {
 }
 
 #[test]
+fn requests_for_one_model_are_counted_together_over_calls_and_connections() {
+    let standin = standin();
+    let status = |model: &str, id: &str| {
+        let field = format!("x-tollgate-request-id: {id}\r\n");
+        ask(&mut connect(&standin), model, &field).0
+    };
+    assert_eq!(status("s429-first-1", "a"), 429);
+    assert_eq!(status("s429-first-2", "a"), 429);
+    assert_eq!(status("s429-first-1", "b"), 200);
+    assert_eq!(status("s429-first-1", "c"), 200);
+}
+
+#[test]
 fn stalls_send_their_part_and_stay() {
     let standin = standin();
     for (model, part) in [("hang", 0), ("stall-head", 10), ("stall-body", 411)] {
