@@ -168,7 +168,9 @@ async fn sleep<I: Io>(
     matches!(woken, Some(Ok(())))
 }
 
-/// Reads what has arrived of a head. The field table lives on this stack only.
+/// Reads what has arrived of a head. The field table lives on this stack only, which is why it is
+/// not made a part of the task's poll function.
+#[inline(never)]
 fn head<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,

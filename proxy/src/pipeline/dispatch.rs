@@ -288,6 +288,8 @@ impl Wait {
         }
     }
 
+    /// The field table lives on this stack only.
+    #[inline(never)]
     fn parse<S: Stream>(
         &mut self,
         upstream: &mut Upstream<S>,

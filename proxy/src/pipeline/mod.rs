@@ -113,7 +113,8 @@ async fn serve<I: Io>(
     relay::pump(shard, client, request, &mut call, held, answer).await
 }
 
-/// The stages that never wait, so that what they need on the way is on the stack only.
+/// The stages that never wait, so that what they need on the way is on this stack only.
+#[inline(never)]
 fn opened<'s, I: Io>(
     shard: &Shard<I>,
     snapshot: &'s Snapshot,
