@@ -1,0 +1,191 @@
+//! `tollgate serve [FILE]`: a node, its control thread, and the lines that say what was started.
+//!
+//! This thread is the control thread. Start-up lines go to the standard error, records (with
+//! `--print-records`) to the standard output, so that either can be piped alone.
+
+use super::{EXIT_CUT, EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, FILE, descriptors, output};
+use crate::admin::{self, Watched};
+use crate::config::check::provider_line;
+use crate::config::{self, Config, ProcessEnv};
+use crate::control::printing::Printer;
+use crate::control::receipt::{self, Names};
+use crate::control::resolver;
+use crate::control::signals::Signals;
+use crate::server::{Node, Options};
+use crate::shard::clock;
+use crate::shard::mailbox::Letter;
+use crate::upstream::addresses::Addresses;
+use clap::Args;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a draining node is asked whether it is done, and a serving one whether it is whole.
+const LOOK: Duration = Duration::from_millis(50);
+
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The configuration [default: ./tollgate.toml]
+    file: Option<PathBuf>,
+    /// Print each settled record as one line of JSON on the standard output
+    #[arg(long)]
+    print_records: bool,
+    /// Let the kernel move shards between cores
+    #[arg(long)]
+    no_pin: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> u8 {
+    let file = match &arguments.file {
+        Some(file) => file,
+        None if Path::new(FILE).exists() => Path::new(FILE),
+        None => {
+            output::tell(NOTHING_TO_SERVE);
+            return EXIT_UNUSABLE;
+        }
+    };
+    let config = match config::load(file, &ProcessEnv) {
+        Ok(config) => config,
+        Err(errors) => {
+            output::tell(&errors.to_string());
+            return EXIT_UNUSABLE;
+        }
+    };
+    serve(&config, arguments).unwrap_or_else(|error| {
+        output::tell(&format!("tollgate: {error}"));
+        EXIT_FAILED
+    })
+}
+
+/// Said when there is no file; providers from the environment come with a later landing.
+const NOTHING_TO_SERVE: &str = "\
+tollgate: nothing to serve: there is no ./tollgate.toml and no provider in the environment
+  see it work      tollgate demo
+  write a file     docs/reference/config.md, README.md; then: tollgate serve FILE";
+
+fn serve(config: &Config, arguments: &Arguments) -> io::Result<u8> {
+    let limit = descriptors::raise();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let code = runtime.block_on(async {
+        // Before anything is promised: a signal during the start must not be the default one.
+        let signals = Signals::install()?;
+        let admin = tokio::net::TcpListener::bind(config.listen_admin)
+            .await
+            .map_err(|error| at("admin", config.listen_admin, &error))?;
+        let options = Options { keep_records: arguments.print_records, pin: !arguments.no_pin };
+        let node = Node::start(config, &options)
+            .map_err(|error| at("data", config.listen_data, &error))?;
+        let watched = Arc::new(Watched::new(node.counters.clone(), clock::now().wall.0));
+        tell_start(config, &node, &limit, admin.local_addr()?);
+        let printer = arguments.print_records.then(|| print_records(config, &node)).transpose()?;
+        tokio::spawn(admin::serve(admin, watched.clone()));
+        let post = node.post.clone();
+        let publish = move |fresh: &Arc<Addresses>| post.tell(|| Letter::Addresses(fresh.clone()));
+        let known = node.addresses.clone();
+        tokio::spawn(resolver::follow(config.snapshot.clone(), known, publish));
+        Ok(until_stopped(node, &watched, signals, printer, config.snapshot.deadlines.drain).await)
+    });
+    // A name look-up under way is no reason to stay.
+    runtime.shutdown_background();
+    code
+}
+
+fn at(what: &str, address: std::net::SocketAddr, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what} {address}: {error}"))
+}
+
+/// Every line has a word and its value, for people and for `grep`.
+fn tell_start(config: &Config, node: &Node, limit: &str, admin: std::net::SocketAddr) {
+    let line = |word: &str, value: &str| output::tell(&format!("{word:<12}{value}"));
+    for warning in &config.warnings {
+        line("warning", &warning.located(&config.file));
+    }
+    let snapshot = &config.snapshot;
+    line("tollgate", env!("CARGO_PKG_VERSION"));
+    line("config", &format!("{}, snapshot {}", config.file, snapshot.version));
+    if let Some(name) = &config.node {
+        line("node", name);
+    }
+    line("descriptors", limit);
+    line("shards", &node.drivers.len().to_string());
+    for (number, driver) in node.drivers.iter().enumerate() {
+        line("shard", &format!("{number}, driver {driver}"));
+    }
+    for provider in &snapshot.providers {
+        line("provider", &provider_line(provider));
+    }
+    line("models", &format!("{}, aliases {}", snapshot.models.len(), snapshot.aliases.len()));
+    line("keys", &snapshot.keys.len().to_string());
+    line("prices", &format!("version {}", snapshot.prices.version));
+    line("admin", &format!("http://{admin}"));
+    line("data", &format!("http://{}", node.data));
+    line("ready", "stop with SIGINT or SIGTERM");
+}
+
+fn print_records(config: &Config, node: &Node) -> io::Result<Printer> {
+    let names = Names::of(&config.snapshot);
+    let records = node.records.clone();
+    Printer::start(
+        move |each| records.take(each),
+        move |record| receipt::json_line(record, &names),
+        output::print,
+    )
+}
+
+/// Serves until a signal, then drains; the exit code.
+async fn until_stopped(
+    node: Node,
+    watched: &Watched,
+    mut signals: Signals,
+    printer: Option<Printer>,
+    drain_max: Duration,
+) -> u8 {
+    let mut look = tokio::time::interval(LOOK);
+    let mut code = EXIT_OK;
+    let why = loop {
+        tokio::select! {
+            name = signals.next() => break name,
+            _ = look.tick() => if node.ended() > 0 {
+                code = EXIT_FAILED;
+                break "a shard has ended by itself";
+            },
+        }
+    };
+    watched.drain();
+    node.begin_drain();
+    let begun = clock::mono();
+    let seconds = drain_max.as_secs();
+    output::tell(&format!("{:<12}{why}: exchanges may end for {seconds} s", "draining"));
+    let mut finishing = false;
+    loop {
+        tokio::select! {
+            name = signals.next() => {
+                output::tell(&format!("{:<12}{name} again: exchanges are cut", "stopped"));
+                node.abandon();
+                return EXIT_CUT;
+            },
+            _ = look.tick() => {}
+        }
+        if !node.is_over() {
+            continue;
+        }
+        if let Some(printer) = &printer
+            && !printer.is_over()
+        {
+            if !finishing {
+                printer.finish();
+                finishing = true;
+            }
+            continue;
+        }
+        break;
+    }
+    let took = Duration::from_nanos(clock::mono().since(begun));
+    if took >= drain_max && code == EXIT_OK {
+        output::tell(&format!("{:<12}the time is over: exchanges are cut", "stopped"));
+        return EXIT_CUT;
+    }
+    output::tell(&format!("{:<12}drained", "stopped"));
+    code
+}
