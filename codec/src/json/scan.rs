@@ -9,10 +9,11 @@ use super::MODEL_BYTES_MAX;
 use super::error::{JsonError, JsonErrorKind as Kind};
 use super::escape::{UnescapeError, unescape_into};
 use super::keys::RequestKey as Key;
+use super::nest::Nest;
 use super::number;
 use super::span::{Count, CountField, IncludeUsage, RequestSpans, Span, StreamOptions, StringSpan};
 use super::text::Text;
-use super::tokens::{Nest, Tokens, Visit};
+use super::tokens::{Tokens, Visit};
 
 /// Longest key compared after unescaping; the longest we know has 21 bytes.
 const KEY_BYTES_MAX: usize = 32;

@@ -185,10 +185,9 @@ impl<'a> Drive<'a> {
         if let Some(timer) = self.timers.sleep(|| now) {
             sleep = sleep.min(timer);
         }
-        if open
-            && !self.idle.is_empty()
-            && let Some(due) = self.schedule.due()
-        {
+        if open && !self.idle.is_empty() {
+            // in a closed loop an idle client is due at once
+            let due = self.schedule.due().unwrap_or(now);
             sleep = sleep.min(due.saturating_duration_since(now));
         }
         sleep

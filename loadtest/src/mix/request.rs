@@ -89,7 +89,8 @@ fn message(class: &Class, common: Common<'_>) -> (Vec<u8>, Vec<u8>) {
         head.push_str(&format!("X-Pad: {}\r\n", "a".repeat(request.pad_field)));
     }
     if let Some(fields) = &request.fields {
-        head.push_str(&fields.replace("{length}", &body.len().to_string()));
+        let fields = fields.replace("{length}", &body.len().to_string());
+        head.push_str(&fields.replace("{key}", common.key));
     }
     let body = if request.chunked {
         head.push_str("Transfer-Encoding: chunked\r\n");

@@ -250,6 +250,26 @@ fn stalls_send_their_part_and_stay() {
 }
 
 #[test]
+fn a_stand_in_that_stops_reading_fills_the_senders_side() {
+    let standin = standin();
+    let mut stream = connect(&standin);
+    let length = 64 << 20;
+    let start = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n\
+         {{\"model\":\"stall-read\",\"messages\":\""
+    );
+    stream.write_all(start.as_bytes()).unwrap();
+    stream.write_all(&[b'a'; 4096]).unwrap();
+    assert!(standin.tally_of(1, super::LIMIT)[0].ended);
+    stream.set_nonblocking(true).unwrap();
+    let (piece, mut sent) = (vec![b'a'; 64 << 10], 0);
+    while let Ok(n) = stream.write(&piece) {
+        sent += n;
+        assert!(sent < length, "all of it was taken");
+    }
+}
+
+#[test]
 fn illegal_framing_is_sent_as_named() {
     let standin = standin();
     for (model, has) in [

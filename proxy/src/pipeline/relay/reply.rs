@@ -4,7 +4,7 @@
 use crate::exchange::refusal::Refusal;
 use codec::http1::{self, Fields};
 use codec::json::ReplyScan;
-use codec::usage::UsageEnvelope;
+use codec::usage::{self, UsageEnvelope};
 
 /// What kind of body an answer has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,19 +60,18 @@ impl Reply {
         if !(200..300).contains(&self.status) || self.coded {
             return Ok(());
         }
-        let summary = self.scan.finish();
-        if summary.error.is_some() && !summary.has_content {
-            return Err(Refusal::UpstreamInvalid);
+        let facts = self.scan.finish();
+        let finished = facts.content || facts.finish.is_some() || !facts.usage.is_empty();
+        match (finished, facts.error.is_some() || facts.malformed) {
+            (true, _) => Ok(()),
+            (false, true) => Err(Refusal::UpstreamInvalid),
+            (false, false) => Err(Refusal::EmptyCompletion),
         }
-        if summary.has_content || summary.has_finish || summary.usage.is_some() {
-            return Ok(());
-        }
-        Err(if summary.malformed { Refusal::UpstreamInvalid } else { Refusal::EmptyCompletion })
     }
 
     /// The usage that was reported, if any.
-    pub(crate) fn usage(&mut self) -> UsageEnvelope {
-        self.scan.finish().usage.unwrap_or_default()
+    pub(super) fn usage(&self) -> UsageEnvelope {
+        usage::envelope(&self.scan.finish().usage)
     }
 }
 
