@@ -12,8 +12,6 @@ use std::fmt::Write as _;
 pub(super) struct Series {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// Its labels, as the reference shows them.
-    pub(super) labels: &'static str,
     pub(super) help: &'static str,
     read: Read,
 }
@@ -48,64 +46,58 @@ enum Read {
 use Kind::{Counter, Gauge};
 use Read::{Node, Rows as Table, Shard, Sum};
 
-const fn series(
-    name: &'static str,
-    kind: Kind,
-    labels: &'static str,
-    help: &'static str,
-    read: Read,
-) -> Series {
-    Series { name, kind, labels, help, read }
+const fn series(name: &'static str, kind: Kind, help: &'static str, read: Read) -> Series {
+    Series { name, kind, help, read }
 }
 
 /// In the order in which they are shown.
 #[rustfmt::skip]
 pub(super) const SERIES: &[Series] = &[
-    series("tollgate_build_info", Gauge, "version",
+    series("tollgate_build_info", Gauge,
         "1, with the version of the program.", Table(build_info)),
-    series("tollgate_start_time_seconds", Gauge, "",
+    series("tollgate_start_time_seconds", Gauge,
         "When the node started, in seconds since 1970.", Node(|w| w.started_unix_ms / 1000)),
-    series("tollgate_draining", Gauge, "",
+    series("tollgate_draining", Gauge,
         "1 while the node waits for its last exchanges.", Node(|w| u64::from(w.is_draining()))),
-    series("tollgate_shards", Gauge, "",
+    series("tollgate_shards", Gauge,
         "Shards of the node.", Node(|w| w.counters.len() as u64)),
-    series("tollgate_driver_info", Gauge, "shard, driver",
+    series("tollgate_driver_info", Gauge,
         "1, with what the shard waits with: io_uring and its mode, or epoll.", Table(driver_info)),
-    series("tollgate_snapshot_version", Gauge, "shard",
+    series("tollgate_snapshot_version", Gauge,
         "Version of the configuration that new exchanges get.", Shard(|c| c.snapshot_version.get())),
-    series("tollgate_snapshot_version_min", Gauge, "",
+    series("tollgate_snapshot_version_min", Gauge,
         "The oldest of these versions.", Node(oldest_snapshot)),
-    series("tollgate_connections_open", Gauge, "shard",
+    series("tollgate_connections_open", Gauge,
         "Client connections open now.", Shard(|c| c.connections_open.get())),
-    series("tollgate_connections_total", Counter, "shard",
+    series("tollgate_connections_total", Counter,
         "Client connections taken.", Shard(|c| c.connections.get())),
-    series("tollgate_accept_errors_total", Counter, "shard",
+    series("tollgate_accept_errors_total", Counter,
         "Connections that could not be taken, for want of descriptors mostly.",
         Shard(|c| c.accept_errors.get())),
-    series("tollgate_requests_total", Counter, "route, class",
+    series("tollgate_requests_total", Counter,
         "Answers by route and class of status; class none is a client that got none.",
         Table(requests)),
-    series("tollgate_refusals_total", Counter, "code",
+    series("tollgate_refusals_total", Counter,
         "Refusals of ours, by code.", Table(refusals)),
-    series("tollgate_attempts_total", Counter, "",
+    series("tollgate_attempts_total", Counter,
         "Attempts at upstreams.", Sum(|c| c.attempts.get())),
-    series("tollgate_replays_total", Counter, "",
+    series("tollgate_replays_total", Counter,
         "Replays on a fresh connection, since a pooled one was dead.", Sum(|c| c.replays.get())),
-    series("tollgate_upstream_connections_total", Counter, "",
+    series("tollgate_upstream_connections_total", Counter,
         "Upstream connections made.", Sum(|c| c.upstream_connections.get())),
-    series("tollgate_upstream_reused_total", Counter, "",
+    series("tollgate_upstream_reused_total", Counter,
         "Requests sent on a pooled upstream connection.", Sum(|c| c.upstream_reused.get())),
-    series("tollgate_upstream_idle", Gauge, "shard",
+    series("tollgate_upstream_idle", Gauge,
         "Upstream connections in the pool, at its last sweep.", Shard(|c| c.upstream_idle.get())),
-    series("tollgate_usage_missing_total", Counter, "",
+    series("tollgate_usage_missing_total", Counter,
         "Delivered answers that reported no usage.", Sum(|c| c.usage_missing.get())),
-    series("tollgate_panics_total", Counter, "",
+    series("tollgate_panics_total", Counter,
         "Connections that ended in a defect of ours.", Sum(|c| c.panics.get())),
-    series("tollgate_held_bytes", Gauge, "shard",
+    series("tollgate_held_bytes", Gauge,
         "Bytes of request bodies held, at the last sweep.", Shard(|c| c.held_bytes.get())),
-    series("tollgate_records_total", Counter, "",
+    series("tollgate_records_total", Counter,
         "Exchanges settled.", Sum(|c| c.records.get())),
-    series("tollgate_records_lost_total", Counter, "",
+    series("tollgate_records_lost_total", Counter,
         "Records that were to be printed and found no room.", Sum(|c| c.records_lost.get())),
 ];
 

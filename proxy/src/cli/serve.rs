@@ -66,29 +66,39 @@ tollgate: nothing to serve: there is no ./tollgate.toml and no provider in the e
 
 fn serve(config: &Config, arguments: &Arguments) -> io::Result<u8> {
     let limit = descriptors::raise();
+    let admin = std::net::TcpListener::bind(config.listen_admin)
+        .map_err(|error| at("admin", config.listen_admin, &error))?;
+    admin.set_nonblocking(true)?;
+    let options = Options { keep_records: arguments.print_records, pin: !arguments.no_pin };
+    let node =
+        Node::start(config, &options).map_err(|error| at("data", config.listen_data, &error))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let code = runtime.block_on(async {
-        // Before anything is promised: a signal during the start must not be the default one.
-        let signals = Signals::install()?;
-        let admin = tokio::net::TcpListener::bind(config.listen_admin)
-            .await
-            .map_err(|error| at("admin", config.listen_admin, &error))?;
-        let options = Options { keep_records: arguments.print_records, pin: !arguments.no_pin };
-        let node = Node::start(config, &options)
-            .map_err(|error| at("data", config.listen_data, &error))?;
-        let watched = Arc::new(Watched::new(node.counters.clone(), clock::now().wall.0));
-        tell_start(config, &node, &limit, admin.local_addr()?);
-        let printer = arguments.print_records.then(|| print_records(config, &node)).transpose()?;
-        tokio::spawn(admin::serve(admin, watched.clone()));
-        let post = node.post.clone();
-        let publish = move |fresh: &Arc<Addresses>| post.tell(|| Letter::Addresses(fresh.clone()));
-        let known = node.addresses.clone();
-        tokio::spawn(resolver::follow(config.snapshot.clone(), known, publish));
-        Ok(until_stopped(node, &watched, signals, printer, config.snapshot.deadlines.drain).await)
-    });
+    let code = runtime.block_on(control(config, arguments, node, admin, &limit));
     // A name look-up under way is no reason to stay.
     runtime.shutdown_background();
     code
+}
+
+/// The control thread's work, from the moment the shards take connections to the end.
+async fn control(
+    config: &Config,
+    arguments: &Arguments,
+    node: Node,
+    admin: std::net::TcpListener,
+    limit: &str,
+) -> io::Result<u8> {
+    // Until here a signal did what it does by default: nothing was promised to anybody.
+    let signals = Signals::install()?;
+    let watched = Arc::new(Watched::new(node.counters.clone(), clock::now().wall.0));
+    let printer = arguments.print_records.then(|| print_records(config, &node)).transpose()?;
+    let admin_address = admin.local_addr()?;
+    tokio::spawn(admin::serve(tokio::net::TcpListener::from_std(admin)?, watched.clone()));
+    let post = node.post.clone();
+    let publish = move |fresh: &Arc<Addresses>| post.tell(|| Letter::Addresses(fresh.clone()));
+    let known = node.addresses.clone();
+    tokio::spawn(resolver::follow(config.snapshot.clone(), known, publish));
+    tell_start(config, &node, limit, admin_address);
+    Ok(until_stopped(node, &watched, signals, printer, config.snapshot.deadlines.drain).await)
 }
 
 fn at(what: &str, address: std::net::SocketAddr, error: &io::Error) -> io::Error {
