@@ -68,8 +68,11 @@ pub async fn serve(listener: TcpListener, watched: Arc<Watched>) {
                 let watched = watched.clone();
                 tokio::spawn(async move {
                     // Too slow or malformed: the connection ends, and nobody has to hear of it.
-                    let _ =
-                        tokio::time::timeout(CONNECTION_TIME_MAX, answer(stream, watched)).await;
+                    let _ = tokio::time::timeout(
+                        CONNECTION_TIME_MAX,
+                        answer(stream, watched, HEAD_TIME_MAX),
+                    )
+                    .await;
                     drop(permit);
                 });
             }
@@ -78,7 +81,11 @@ pub async fn serve(listener: TcpListener, watched: Arc<Watched>) {
     }
 }
 
-async fn answer(stream: TcpStream, watched: Arc<Watched>) -> hyper::Result<()> {
+async fn answer(
+    stream: TcpStream,
+    watched: Arc<Watched>,
+    head_time_max: Duration,
+) -> hyper::Result<()> {
     let service = service_fn(move |request| {
         let answer = pages::answer(&watched, &request);
         async move { Ok::<_, Infallible>(answer) }
@@ -88,7 +95,7 @@ async fn answer(stream: TcpStream, watched: Arc<Watched>) -> hyper::Result<()> {
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(FIELDS_MAX)
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME_MAX)
+        .header_read_timeout(head_time_max)
         .serve_connection(TokioIo::new(stream), service)
         .await
 }

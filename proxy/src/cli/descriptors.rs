@@ -12,7 +12,8 @@ pub(super) fn raise() -> String {
     let wanted = Rlimit { current: before.maximum, maximum: before.maximum };
     let refused = before.current != before.maximum && setrlimit(Resource::Nofile, wanted).is_err();
     let after = getrlimit(Resource::Nofile);
-    let shown = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |n| n.to_string());
+    let shown =
+        |limit: Option<u64>| limit.map_or_else(|| "unlimited".to_owned(), |n| n.to_string());
     let mut line = shown(after.current);
     if after.current != before.current {
         line.push_str(&format!(", raised from {}", shown(before.current)));

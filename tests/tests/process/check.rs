@@ -1,3 +1,5 @@
+//! `check`: exit codes, places, JSON, and no secret in any of it.
+
 use crate::program::{Program, folder, tollgate};
 use serde_json::Value;
 

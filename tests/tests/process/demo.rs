@@ -1,3 +1,5 @@
+//! `demo`: the library entry and the command.
+
 use crate::program::{Program, folder, tollgate};
 
 /// What a person must be able to read in it.

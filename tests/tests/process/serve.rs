@@ -1,3 +1,5 @@
+//! `serve` from a file: ready, a call, the metrics, a signal, the exit code.
+
 use crate::program::{Program, ask, chat, connect, folder, get, tollgate};
 use loadtest::standin::{Config, Standin};
 use rustix::process::Signal;
