@@ -168,7 +168,6 @@ start_tollgate() {
     rm -rf "$work/tollgate"
     mkdir -p "$work/tollgate"
     cat >"$work/tollgate/tollgate.toml" <<CONF
-state_dir = "$work/tollgate/state"
 [listen]
 data = "127.0.0.1:$port"
 admin = "127.0.0.1:$admin"
@@ -178,11 +177,17 @@ count = 1
 name = "standin"
 kind = "openai"
 base_url = "http://$standin/v1"
-credentials = [{ name = "a", key = "sk-upstream" }]
+credentials = [{ name = "a", key = "file:$work/tollgate/upstream-key" }]
 models = ["*"]
+[alias]
+toll = "standin/ok"
+[[key]]
+name = "load"
+sha256 = "$(printf %s caller | sha256sum | cut -d' ' -f1)"
 CONF
-    key=${TOLLGATE_KEY:-caller}
-    on_server_core "$tollgate" serve --config "$work/tollgate/tollgate.toml" \
+    printf %s sk-upstream >"$work/tollgate/upstream-key"
+    key=caller model=toll
+    on_server_core "$tollgate" serve "$work/tollgate/tollgate.toml" \
         >"$work/tollgate/log" 2>&1 &
     server_pid=$!
 }
@@ -205,11 +210,12 @@ total_ticks() { ticks "$1" | awk '{ u += $1; s += $2 } END { print u + 0, s + 0 
 mix() { # seconds
     nice -n "$nice" taskset -c "$load_core" "$bin/loadtest" mix --target "$address" --key "$key" \
         --connections "$connections" --body-bytes "$body_bytes" --seconds "$1" \
-        ${rate:+--rate "$rate"} --model "${TOLLGATE_MODEL:-ok}" --report json
+        ${rate:+--rate "$rate"} --model "$model" --report json
 }
 
 run() { # round, server
     local before after ticks_before ticks_after begin end report
+    model=ok
     "start_$2"
     wait_for "$address" "$2"
     mix "$warmup" >/dev/null || true

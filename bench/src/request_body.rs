@@ -24,6 +24,7 @@ pub const CHAT_2K: &str = concat!(
     r#""function":{"name":"refund","description":"Refunds a part of an order.","parameters":"#,
     r#"{"type":"object","properties":{"order":{"type":"string"},"amount_cents":{"type":"integer","#,
     r#""minimum":1,"maximum":50000},"reason":{"type":"string","enum":["late","broken","other"]}},"#,
-    r#""required":["order","amount_cents","reason"],"additionalProperties":false},"strict":true}}],"#,
+    r#""required":["order","amount_cents","reason"],"additionalProperties":false},"#,
+    r#""strict":true}}],"#,
     r#""tool_choice":"auto","parallel_tool_calls":true,"user":"customer-5531"}"#,
 );

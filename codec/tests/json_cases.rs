@@ -1,6 +1,8 @@
 //! The `json` and `model` field cases as far as the codec can judge them. What only a pipeline
 //! shows (statuses, headers, what is forwarded) stands in a table with its reason.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 mod cases;
 
 use base64::Engine as _;

@@ -1,5 +1,7 @@
 //! Captured bodies of real clients: what the scan finds beside what a tree says.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 use codec::json::split_proof::{request_split, request_whole};
 use codec::json::{Count, Edits, JsonErrorKind, RequestSpans, StringSpan, TextEstimate};
 use serde_json::Value;
@@ -58,7 +60,7 @@ fn tree_estimate(tree: &Value) -> TextEstimate {
     total
 }
 
-fn text<'b>(body: &'b [u8], span: Option<StringSpan>) -> Option<&'b str> {
+fn text(body: &[u8], span: Option<StringSpan>) -> Option<&str> {
     span.map(|span| std::str::from_utf8(span.text.of(body)).expect("text"))
 }
 
@@ -100,14 +102,20 @@ fn the_scan_finds_what_a_tree_says() {
         }
         let Some(model_at) = capture.model_at else {
             // A gemini call has its model in the path.
-            assert_eq!(found.unwrap_err().kind, JsonErrorKind::ModelMissing, "{}", capture.file);
+            assert_eq!(
+                found.expect_err("no model").kind,
+                JsonErrorKind::ModelMissing,
+                "{}",
+                capture.file
+            );
             continue;
         };
         let spans = found.expect(&capture.file);
         let tree: Value = serde_json::from_slice(body).expect("JSON");
         compare(&capture.file, body, &tree, &spans);
-        let key = body.get(usize::try_from(model_at).unwrap()..spans.model.text.start);
-        assert_eq!(key.unwrap().iter().filter(|byte| **byte == b'"').count(), 3);
+        let key =
+            body.get(usize::try_from(model_at).expect("within the body")..spans.model.text.start);
+        assert_eq!(key.expect("within the body").iter().filter(|byte| **byte == b'"').count(), 3);
         renamed_keeps_the_rest(body, &spans);
         compared += 1;
         estimated += usize::from(!body.contains(&b'\\'));
@@ -118,12 +126,16 @@ fn the_scan_finds_what_a_tree_says() {
 
 fn renamed_keeps_the_rest(body: &[u8], spans: &RequestSpans) {
     let mut edits = Edits::new(body);
-    edits.replace_model(spans, b"\"other\"").unwrap();
+    edits.replace_model(spans, b"\"other\"").expect("within the body");
     let segments = edits.segments();
     let mut out = Vec::new();
     segments.write_into(&mut out);
     let quoted = spans.model.quoted();
-    let kept = [body.get(..quoted.start).unwrap(), body.get(quoted.end..).unwrap()].concat();
-    let tail = out.get(quoted.start + 7..).unwrap();
-    assert_eq!([out.get(..quoted.start).unwrap(), tail].concat(), kept);
+    let kept = [
+        body.get(..quoted.start).expect("within the body"),
+        body.get(quoted.end..).expect("within the body"),
+    ]
+    .concat();
+    let tail = out.get(quoted.start + 7..).expect("within the body");
+    assert_eq!([out.get(..quoted.start).expect("within the body"), tail].concat(), kept);
 }

@@ -1,6 +1,8 @@
 //! JSONTestSuite through the request scan: every row as the value of a key, whole, byte by byte
 //! and at every two-way split; what is accepted keeps every byte but the model's.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 use base64::Engine as _;
 use codec::json::split_proof::{request_split, request_whole};
 use codec::json::{Edits, JsonError, JsonErrorKind, RequestSpans};

@@ -2,6 +2,8 @@
 //! lines are read one by one and laid over each other, which is what the usage reader sees. What
 //! needs the relay itself carries `since = streams` and is counted.
 
+#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod cases;
 
 use codec::json::split_proof::reply_split;

@@ -5,8 +5,10 @@
 //! keeps no text and looks at no byte twice but an unfinished word, escape or character. The top
 //! level must be an object.
 //!
-//! Two readers of the same grammar: `run_compact` knows only the shortest way through JSON as
-//! SDKs write it and leaves whatever else it meets to `step`, which knows all of it.
+//! Two readers of the same grammar: `run_compact` (in [`compact`]) knows only the shortest way
+//! through JSON as SDKs write it and leaves whatever else it meets to `step`, which knows all.
+
+mod compact;
 
 use super::error::{JsonError, JsonErrorKind as Kind};
 use super::nest::Nest;
@@ -111,66 +113,6 @@ impl Tokens {
                     return Ok(());
                 }
                 Err(Halt::Bad(kind, offset)) => return Err(JsonError { kind, offset }),
-            }
-        }
-    }
-
-    /// Members, elements and brackets without whitespace, strings without anything to judge.
-    #[inline(always)]
-    fn run_compact(
-        &mut self,
-        body: &[u8],
-        mut pos: usize,
-        mut expect: Expect,
-        window: &mut Window,
-        visit: &mut impl Visit,
-    ) -> Next {
-        loop {
-            if matches!(expect, Expect::Key | Expect::KeyOrEnd) {
-                if !is_at(body, pos, b'"') {
-                    return Ok((pos, expect));
-                }
-                self.text = Text::at(pos + 1);
-                pos = window.next_special(body, pos + 1);
-                if !is_at(body, pos, b'"') {
-                    return Ok((pos, Expect::InKey));
-                }
-                self.end_key(body, pos, visit)?;
-                if !is_at(body, pos + 1, b':') {
-                    return Ok((pos + 1, Expect::Colon));
-                }
-                pos += 2;
-                expect = Expect::Value;
-            }
-            if matches!(expect, Expect::Value | Expect::ValueOrEnd) {
-                match body.get(pos) {
-                    Some(b'"') => {
-                        self.text = Text::at(pos + 1);
-                        pos = window.next_special(body, pos + 1);
-                        if !is_at(body, pos, b'"') {
-                            return Ok((pos, Expect::InString));
-                        }
-                        self.end_string(body, pos, visit)?;
-                        pos += 1;
-                        expect = Expect::After;
-                    }
-                    Some(&byte @ (b'{' | b'[')) => {
-                        (pos, expect) = self.open(pos, byte == b'{', visit)?;
-                        continue;
-                    }
-                    _ => return Ok((pos, expect)),
-                }
-            }
-            while expect == Expect::After {
-                match body.get(pos) {
-                    Some(b',') => (pos, expect) = self.comma(pos),
-                    Some(b'}') if self.nest.in_object() => (pos, expect) = self.close(pos, visit),
-                    Some(b']') if !self.nest.in_object() => (pos, expect) = self.close(pos, visit),
-                    _ => return Ok((pos, expect)),
-                }
-            }
-            if !matches!(expect, Expect::Key | Expect::Value) {
-                return Ok((pos, expect));
             }
         }
     }
@@ -347,9 +289,4 @@ impl TextStop {
             Self::Bad(kind, at) => Halt::Bad(kind, at),
         }
     }
-}
-
-#[inline(always)]
-fn is_at(body: &[u8], pos: usize, byte: u8) -> bool {
-    body.get(pos) == Some(&byte)
 }

@@ -23,33 +23,43 @@ fn fixtures_of_the_contracts() {
     let cases = [
         // F1, F10
         (
-            r#"{"usage":{"prompt_tokens":300,"prompt_tokens_details":{"cached_tokens":100},"completion_tokens":50}}"#,
+            r#"{"usage":{"prompt_tokens":300,"prompt_tokens_details":{"cached_tokens":100},
+                "completion_tokens":50}}"#,
             [200, 100, 0, 0, 50],
         ),
         (
-            r#"{"usage":{"input_tokens":300,"input_tokens_details":{"cached_tokens":100},"output_tokens":50}}"#,
+            r#"{"usage":{"input_tokens":300,"input_tokens_details":{"cached_tokens":100},
+                "output_tokens":50}}"#,
             [200, 100, 0, 0, 50],
         ),
         // F3 to F6
         (
-            r#"{"usage":{"input_tokens":300,"cache_read_input_tokens":60,"cache_creation_input_tokens":40,"cache_creation":{"ephemeral_5m_input_tokens":40},"output_tokens":25}}"#,
+            r#"{"usage":{"input_tokens":300,"cache_read_input_tokens":60,
+                "cache_creation_input_tokens":40,
+                "cache_creation":{"ephemeral_5m_input_tokens":40},"output_tokens":25}}"#,
             [300, 60, 40, 0, 25],
         ),
         (
-            r#"{"usage":{"input_tokens":300,"cache_read_input_tokens":60,"cache_creation":{"ephemeral_1h_input_tokens":70},"output_tokens":25}}"#,
+            r#"{"usage":{"input_tokens":300,"cache_read_input_tokens":60,
+                "cache_creation":{"ephemeral_1h_input_tokens":70},"output_tokens":25}}"#,
             [300, 60, 0, 70, 25],
         ),
         (
-            r#"{"usage":{"input_tokens":300,"cache_read_input_tokens":60,"cache_creation_input_tokens":110,"cache_creation":{"ephemeral_5m_input_tokens":40,"ephemeral_1h_input_tokens":70},"output_tokens":25}}"#,
+            r#"{"usage":{"input_tokens":300,"cache_read_input_tokens":60,
+                "cache_creation_input_tokens":110,
+                "cache_creation":{"ephemeral_5m_input_tokens":40,
+                "ephemeral_1h_input_tokens":70},"output_tokens":25}}"#,
             [300, 60, 40, 70, 25],
         ),
         (
-            r#"{"usage":{"input_tokens":300,"cache_read_input_tokens":60,"cache_creation_input_tokens":110,"output_tokens":25}}"#,
+            r#"{"usage":{"input_tokens":300,"cache_read_input_tokens":60,
+                "cache_creation_input_tokens":110,"output_tokens":25}}"#,
             [300, 60, 110, 0, 25],
         ),
         // The rest of a split that names too little was written for five minutes.
         (
-            r#"{"usage":{"input_tokens":1,"cache_creation_input_tokens":110,"cache_creation":{"ephemeral_1h_input_tokens":70},"output_tokens":1}}"#,
+            r#"{"usage":{"input_tokens":1,"cache_creation_input_tokens":110,
+                "cache_creation":{"ephemeral_1h_input_tokens":70},"output_tokens":1}}"#,
             [1, 0, 40, 70, 1],
         ),
     ];
@@ -61,78 +71,85 @@ fn fixtures_of_the_contracts() {
     }
 }
 
+/// Answers with odd counts, their buckets, and the doubt that is noted.
+const ODD: [(&str, [u32; 5], UsageFlags); 15] = [
+    (
+        r#"{"usage":{"prompt_tokens":-5,"completion_tokens":2}}"#,
+        [0, 0, 0, 0, 2],
+        UsageFlags::NEGATIVE,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":5.9,"completion_tokens":2}}"#,
+        [5, 0, 0, 0, 2],
+        UsageFlags::FRACTION,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":"7","completion_tokens":2}}"#,
+        [0, 0, 0, 0, 2],
+        UsageFlags::NOT_A_NUMBER,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":[1],"completion_tokens":2}}"#,
+        [0, 0, 0, 0, 2],
+        UsageFlags::NOT_A_NUMBER,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":true,"completion_tokens":2}}"#,
+        [0, 0, 0, 0, 2],
+        UsageFlags::NOT_A_NUMBER,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":5000000000,"completion_tokens":2}}"#,
+        [u32::MAX, 0, 0, 0, 2],
+        UsageFlags::TOO_LARGE,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":1e400,"completion_tokens":2}}"#,
+        [u32::MAX, 0, 0, 0, 2],
+        UsageFlags::TOO_LARGE,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":4,"prompt_tokens_details":{"cached_tokens":9},
+                "completion_tokens":2}}"#,
+        [4, 0, 0, 0, 2],
+        UsageFlags::PARTS_EXCEED_INPUT,
+    ),
+    (
+        r#"{"usageMetadata":{"promptTokenCount":4,"cachedContentTokenCount":9,
+                "candidatesTokenCount":2}}"#,
+        [4, 0, 0, 0, 2],
+        UsageFlags::PARTS_EXCEED_INPUT,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":4,"completion_tokens":2,
+                "completion_tokens_details":{"audio_tokens":3}}}"#,
+        [4, 0, 0, 0, 0],
+        UsageFlags::PARTS_EXCEED_OUTPUT,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":4,"completion_tokens":2,"total_tokens":60}}"#,
+        [4, 0, 0, 0, 2],
+        UsageFlags::TOTAL_MISMATCH,
+    ),
+    (
+        r#"{"usage":{"input_tokens":4,"cache_creation_input_tokens":1,
+                "cache_creation":{"ephemeral_1h_input_tokens":7},"output_tokens":2}}"#,
+        [4, 0, 0, 7, 2],
+        UsageFlags::SPLIT_EXCEEDS_WRITES,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":100,"cache_read_input_tokens":60,
+                "cache_creation_input_tokens":30,"completion_tokens":2}}"#,
+        [40, 60, 0, 0, 2],
+        UsageFlags::AMBIGUOUS,
+    ),
+    (r#"{"usage":{"prompt_tokens":4}}"#, [4, 0, 0, 0, 0], UsageFlags::OUTPUT_MISSING),
+    (r#"{"usage":{"completion_tokens":4}}"#, [0, 0, 0, 0, 4], UsageFlags::INPUT_MISSING),
+];
+
 #[test]
 fn odd_counts_are_cut_and_flagged() {
-    let cases = [
-        (
-            r#"{"usage":{"prompt_tokens":-5,"completion_tokens":2}}"#,
-            [0, 0, 0, 0, 2],
-            UsageFlags::NEGATIVE,
-        ),
-        (
-            r#"{"usage":{"prompt_tokens":5.9,"completion_tokens":2}}"#,
-            [5, 0, 0, 0, 2],
-            UsageFlags::FRACTION,
-        ),
-        (
-            r#"{"usage":{"prompt_tokens":"7","completion_tokens":2}}"#,
-            [0, 0, 0, 0, 2],
-            UsageFlags::NOT_A_NUMBER,
-        ),
-        (
-            r#"{"usage":{"prompt_tokens":[1],"completion_tokens":2}}"#,
-            [0, 0, 0, 0, 2],
-            UsageFlags::NOT_A_NUMBER,
-        ),
-        (
-            r#"{"usage":{"prompt_tokens":true,"completion_tokens":2}}"#,
-            [0, 0, 0, 0, 2],
-            UsageFlags::NOT_A_NUMBER,
-        ),
-        (
-            r#"{"usage":{"prompt_tokens":5000000000,"completion_tokens":2}}"#,
-            [u32::MAX, 0, 0, 0, 2],
-            UsageFlags::TOO_LARGE,
-        ),
-        (
-            r#"{"usage":{"prompt_tokens":1e400,"completion_tokens":2}}"#,
-            [u32::MAX, 0, 0, 0, 2],
-            UsageFlags::TOO_LARGE,
-        ),
-        (
-            r#"{"usage":{"prompt_tokens":4,"prompt_tokens_details":{"cached_tokens":9},"completion_tokens":2}}"#,
-            [4, 0, 0, 0, 2],
-            UsageFlags::PARTS_EXCEED_INPUT,
-        ),
-        (
-            r#"{"usageMetadata":{"promptTokenCount":4,"cachedContentTokenCount":9,"candidatesTokenCount":2}}"#,
-            [4, 0, 0, 0, 2],
-            UsageFlags::PARTS_EXCEED_INPUT,
-        ),
-        (
-            r#"{"usage":{"prompt_tokens":4,"completion_tokens":2,"completion_tokens_details":{"audio_tokens":3}}}"#,
-            [4, 0, 0, 0, 0],
-            UsageFlags::PARTS_EXCEED_OUTPUT,
-        ),
-        (
-            r#"{"usage":{"prompt_tokens":4,"completion_tokens":2,"total_tokens":60}}"#,
-            [4, 0, 0, 0, 2],
-            UsageFlags::TOTAL_MISMATCH,
-        ),
-        (
-            r#"{"usage":{"input_tokens":4,"cache_creation_input_tokens":1,"cache_creation":{"ephemeral_1h_input_tokens":7},"output_tokens":2}}"#,
-            [4, 0, 0, 7, 2],
-            UsageFlags::SPLIT_EXCEEDS_WRITES,
-        ),
-        (
-            r#"{"usage":{"prompt_tokens":100,"cache_read_input_tokens":60,"cache_creation_input_tokens":30,"completion_tokens":2}}"#,
-            [40, 60, 0, 0, 2],
-            UsageFlags::AMBIGUOUS,
-        ),
-        (r#"{"usage":{"prompt_tokens":4}}"#, [4, 0, 0, 0, 0], UsageFlags::OUTPUT_MISSING),
-        (r#"{"usage":{"completion_tokens":4}}"#, [0, 0, 0, 0, 4], UsageFlags::INPUT_MISSING),
-    ];
-    for (answer, expected, flag) in cases {
+    for (answer, expected, flag) in ODD {
         let usage = read(answer);
         assert_eq!(buckets(&usage), expected, "{answer}");
         assert!(usage.flags.contains(flag), "{answer} {:?}", usage.flags);
@@ -145,8 +162,10 @@ fn odd_counts_are_cut_and_flagged() {
 #[test]
 fn audio_lies_inside_and_is_taken_out() {
     let usage = read(
-        r#"{"usage":{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":20,"audio_tokens":30},
-        "completion_tokens":50,"completion_tokens_details":{"audio_tokens":40,"reasoning_tokens":5},"total_tokens":150}}"#,
+        r#"{"usage":{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":20,
+                "audio_tokens":30},
+        "completion_tokens":50,"completion_tokens_details":{"audio_tokens":40,
+                "reasoning_tokens":5},"total_tokens":150}}"#,
     );
     assert_eq!(buckets(&usage), [50, 20, 0, 0, 10]);
     assert_eq!((usage.audio_in, usage.audio_out, usage.reasoning_of_output), (30, 40, 5));

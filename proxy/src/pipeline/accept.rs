@@ -223,3 +223,28 @@ fn origin<I: Io>(shard: &Shard<I>, dialect: Dialect) -> Origin {
 fn mint<I: Io>(shard: &Shard<I>) -> RequestId {
     shard.mint.borrow_mut().mint(shard.now().wall.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::ring::{RingIo, RingStream};
+
+    /// A connection's task is this future, allocated once when it is accepted (DESIGN §9, rule 7).
+    const FUTURE_BYTES_MAX: usize = 4096;
+
+    fn size_of_output<F: Future>(_: impl FnOnce(Rc<Shard<RingIo>>, RingStream) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn the_connection_future_stays_small() {
+        let whole = size_of_output(connection::<RingIo>);
+        println!(
+            "connection future {whole} B; request scan {} B, reply scan {} B, record {} B",
+            size_of::<codec::json::RequestScan>(),
+            size_of::<codec::json::ReplyScan>(),
+            size_of::<store::record::Record>(),
+        );
+        assert!(whole <= FUTURE_BYTES_MAX, "{whole} bytes");
+    }
+}

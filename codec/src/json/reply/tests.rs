@@ -22,7 +22,8 @@ fn text(text: Option<ShortText>) -> String {
 fn a_chat_answer() {
     let facts = read(
         r#" {"id":"c-1","object":"chat.completion","choices":[{"index":0,"logprobs":NaN,
-        "message":{"role":"assistant","content":"say \"usage\":{\"prompt_tokens\":9} ä","refusal":null},
+        "message":{"role":"assistant",
+        "content":"say \"usage\":{\"prompt_tokens\":9} ä","refusal":null},
         "finish_reason":"stop"}],"usage":{"prompt_tokens":12,"completion_tokens":3,
         "prompt_tokens_details":{"cached_tokens":4}},"error":null} "#,
     );
