@@ -6,6 +6,7 @@
 use super::{EXIT_CUT, EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, FILE, descriptors, output};
 use crate::admin::{self, Watched};
 use crate::config::check::provider_line;
+use crate::config::snapshot::Host;
 use crate::config::{self, Config, ProcessEnv};
 use crate::control::printing::Printer;
 use crate::control::receipt::{self, Names};
@@ -23,6 +24,9 @@ use std::time::Duration;
 
 /// How often a draining node is asked whether it is done, and a serving one whether it is whole.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How long the last records may take to be read by whoever reads them.
+const PRINT_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
@@ -125,6 +129,14 @@ fn tell_start(config: &Config, node: &Node, limit: &str, admin: std::net::Socket
     for provider in &snapshot.providers {
         line("provider", &provider_line(provider));
     }
+    for provider in &snapshot.providers {
+        if let Host::Name(host) = &provider.host
+            && node.addresses.of_name(host).is_empty()
+        {
+            let name = &provider.name;
+            line("warning", &format!("{name}: no address of {host} yet; calls get 502 until then"));
+        }
+    }
     line("models", &format!("{}, aliases {}", snapshot.models.len(), snapshot.aliases.len()));
     line("keys", &snapshot.keys.len().to_string());
     line("prices", &format!("version {}", snapshot.prices.version));
@@ -167,8 +179,7 @@ async fn until_stopped(
     let begun = clock::mono();
     let seconds = drain_max.as_secs();
     output::tell(&format!("{:<12}{why}: exchanges may end for {seconds} s", "draining"));
-    let mut finishing = false;
-    loop {
+    while !node.is_over() {
         tokio::select! {
             name = signals.next() => {
                 output::tell(&format!("{:<12}{name} again: exchanges are cut", "stopped"));
@@ -177,25 +188,25 @@ async fn until_stopped(
             },
             _ = look.tick() => {}
         }
-        if !node.is_over() {
-            continue;
-        }
-        if let Some(printer) = &printer
-            && !printer.is_over()
-        {
-            if !finishing {
-                printer.finish();
-                finishing = true;
-            }
-            continue;
-        }
-        break;
     }
     let took = Duration::from_nanos(clock::mono().since(begun));
+    if let Some(printer) = printer
+        && tokio::time::timeout(PRINT_MAX, print_rest(&printer)).await.is_err()
+    {
+        output::tell(&format!("{:<12}nobody reads the records: the last are lost", "warning"));
+    }
     if took >= drain_max && code == EXIT_OK {
         output::tell(&format!("{:<12}the time is over: exchanges are cut", "stopped"));
         return EXIT_CUT;
     }
     output::tell(&format!("{:<12}drained", "stopped"));
     code
+}
+
+/// Waits until what was settled is printed.
+async fn print_rest(printer: &Printer) {
+    printer.finish();
+    while !printer.is_over() {
+        tokio::time::sleep(LOOK).await;
+    }
 }

@@ -127,7 +127,7 @@ pub async fn serve<I: Io>(shard: Rc<Shard<I>>, listener: I::Listener, mailbox: M
                 shard.io.stop_listening(&listener);
             }
             let drain = shard.snapshot.pin().deadlines.drain.as_nanos() as u64;
-            let by = *drain_by.get_or_insert(now.mono.0.saturating_add(drain));
+            let by = *drain_by.get_or_insert_with(|| now.mono.0.saturating_add(drain));
             if shard.busy.get() == 0 || now.mono.0 >= by {
                 return;
             }

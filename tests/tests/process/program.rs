@@ -3,7 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 }
 
 /// `tollgate-under-test` with these arguments, in `folder`.
-pub(crate) fn tollgate(folder: &PathBuf, arguments: &[&str]) -> Command {
+pub(crate) fn tollgate(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate-under-test"));
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
     command
@@ -72,6 +72,11 @@ impl Lines {
                 Err(why) => panic!("no line {beginning:?} ({why}) after {:#?}", self.seen),
             }
         }
+    }
+
+    /// The lines waited through so far.
+    pub(crate) fn seen(&self) -> &[String] {
+        &self.seen
     }
 
     /// Waits for the end of the pipe; all lines.

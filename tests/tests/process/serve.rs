@@ -5,7 +5,7 @@ use loadtest::standin::{Config, Standin};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 
 /// The key whose digest stands in [`configuration`].
@@ -42,8 +42,19 @@ struct Served {
 }
 
 fn serve(name: &str, standin: &Standin, driver: &str, arguments: &[&str]) -> Served {
+    serve_with(name, "", standin, driver, arguments)
+}
+
+/// With `more` behind the usual configuration.
+fn serve_with(
+    name: &str,
+    more: &str,
+    standin: &Standin,
+    driver: &str,
+    arguments: &[&str],
+) -> Served {
     let folder = folder(name);
-    write_configuration(&folder, &configuration(standin.addr(), driver));
+    write_configuration(&folder, &(configuration(standin.addr(), driver) + more));
     let mut program = Program::start(command(&folder, arguments));
     let admin = program.err.wait_for("admin").replace("http://", "");
     let data = program.err.wait_for("data").replace("http://", "");
@@ -52,12 +63,12 @@ fn serve(name: &str, standin: &Standin, driver: &str, arguments: &[&str]) -> Ser
     Served { data: parse(&data), admin: parse(&admin), program }
 }
 
-fn write_configuration(folder: &PathBuf, text: &str) {
+fn write_configuration(folder: &Path, text: &str) {
     std::fs::write(folder.join("tollgate.toml"), text).expect("it can be written");
     std::fs::write(folder.join("credential"), "sk-secret-of-the-provider\n").expect("likewise");
 }
 
-fn command(folder: &PathBuf, arguments: &[&str]) -> Command {
+fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut all = vec!["serve"];
     all.extend(arguments);
     tollgate(folder, &all)
@@ -127,6 +138,33 @@ fn a_call_under_way_ends_before_the_process_does() {
     client.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert_eq!(served.program.wait(), Some(0));
+}
+
+#[test]
+fn a_drain_ends_with_its_time_and_says_what_was_cut() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let short = "[deadlines]\ndrain = \"100ms\"\n";
+    let mut served = serve_with("serve-drain-end", short, &standin, "auto", &["--no-pin"]);
+    let mut client = connect(served.data);
+    client.write_all(chat(KEY, "hang").as_bytes()).unwrap();
+    wait_for_attempt(&standin, &served);
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.wait(), Some(3));
+    assert!(served.program.err.wait_for_end().iter().any(|line| line.contains("are cut")));
+}
+
+#[test]
+fn a_host_without_an_address_is_told_and_the_rest_is_served() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let lost = "[[provider]]\nname = \"lost\"\nkind = \"openai\"\n\
+        base_url = \"http://no-such-host.invalid/v1\"\n\
+        credentials = [{ name = \"main\", key = \"file:credential\" }]\n";
+    let served = serve_with("serve-lost", lost, &standin, "auto", &["--no-pin"]);
+    let said = served.program.err.seen();
+    let warned = |line: &String| line.starts_with("warning     lost: no address of no-such-host");
+    assert!(said.iter().any(warned), "{said:#?}");
+    assert!(ask(served.data, &chat(KEY, "ok")).starts_with("HTTP/1.1 200 "));
+    assert!(ask(served.data, &chat(KEY, "lost/ok")).starts_with("HTTP/1.1 502 "));
 }
 
 #[test]
