@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     /// Print each settled record as one line of JSON on the standard output
     #[arg(long)]
     print_records: bool,
-    /// Let the kernel move shards between cores
+    /// Let the kernel move shards between cores, also if there are as many shards as cores
     #[arg(long)]
     no_pin: bool,
 }
@@ -124,7 +124,8 @@ fn tell_start(config: &Config, node: &Node, limit: &str, admin: std::net::Socket
     line("descriptors", limit);
     line("shards", &node.drivers.len().to_string());
     for (number, driver) in node.drivers.iter().enumerate() {
-        line("shard", &format!("{number}, driver {driver}"));
+        let core = node.cores.get(number).map_or_else(String::new, |core| format!(", core {core}"));
+        line("shard", &format!("{number}, driver {driver}{core}"));
     }
     for provider in &snapshot.providers {
         line("provider", &provider_line(provider));

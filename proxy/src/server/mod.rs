@@ -5,6 +5,7 @@ pub mod thread;
 
 use crate::config::Config;
 use crate::control::resolver;
+use crate::io::affinity;
 use crate::io::runtime::Driver;
 use crate::observe::counters::Counters;
 use crate::shard::mailbox::{Letter, Mailbox};
@@ -28,7 +29,8 @@ const BACKLOG: i32 = 4096;
 pub struct Options {
     /// Whether settled records are kept for [`Node::take_records`].
     pub keep_records: bool,
-    /// Whether each shard stays on a core of its own.
+    /// Whether each shard stays on a core of its own, if there are as many shards as cores. On a
+    /// machine with more of them others run too, and all of them would pin the first cores.
     pub pin: bool,
 }
 
@@ -40,6 +42,8 @@ pub struct Node {
     pub counters: Vec<Arc<Counters>>,
     /// What each shard runs on.
     pub drivers: Vec<Driver>,
+    /// The core of each shard; empty if the kernel moves them.
+    pub cores: Vec<usize>,
     /// Where the providers were when it started.
     pub addresses: Arc<Addresses>,
     /// The way to every shard.
@@ -84,10 +88,13 @@ impl Node {
         let addresses = Arc::new(resolve_once(config)?);
         let listeners = bind(config.listen_data, config.shards)?;
         let first = listeners.first().ok_or(io::ErrorKind::InvalidInput)?;
+        let cores = if options.pin { affinity::allowed() } else { Vec::new() };
+        let cores = if cores.len() == config.shards { cores } else { Vec::new() };
         let mut node = Node {
             data: first.local_addr()?,
             counters: Vec::new(),
             drivers: Vec::new(),
+            cores,
             addresses: addresses.clone(),
             post: Post::default(),
             records: Records::default(),
@@ -102,7 +109,7 @@ impl Node {
                 node: identity,
                 start: 0,
                 driver: config.driver,
-                core: options.pin.then_some(number),
+                core: node.cores.get(number).copied(),
                 snapshot: config.snapshot.clone(),
                 addresses: addresses.clone(),
                 mailbox: Mailbox::default(),
