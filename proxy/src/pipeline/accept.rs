@@ -117,9 +117,10 @@ async fn next<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>) -> Next {
                 let origin = origin(shard, Dialect::Chat);
                 return Next::Refused(Refusal::RequestTimeout, origin);
             }
-            Event::Fired if !sleep(shard, client, deadlines.client_idle).await => {
-                return Next::Closed;
-            }
+            Event::Fired => match sleep(shard, client, deadlines.client_idle).await {
+                true => {}
+                false => return Next::Closed,
+            },
             _ => {}
         }
     }

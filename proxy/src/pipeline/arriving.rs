@@ -155,7 +155,7 @@ mod tests {
             body.buffer.extend_from_slice(b"789");
             body.decode().unwrap();
             assert_eq!(body.body(), b"56789");
-            assert_eq!(body.end_of_connection(), true);
+            assert!(body.end_of_connection());
         }
     }
 
