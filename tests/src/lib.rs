@@ -1,1 +1,25 @@
-//! What crosses a package: the simulated world and the corpus readers.
+//! What the tests of the whole gateway share: scenarios as data, one player for each side, and
+//! the three transports they run on.
+//!
+//! It asserts nothing about behaviour: an [`outcome::Outcome`] says what was seen, tests judge it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a stage for tests: what does not fit ends the test, and skips are said aloud"
+)]
+
+pub mod answer;
+pub mod asked;
+pub mod corpus;
+pub mod outcome;
+pub mod scenario;
+pub mod script;
+pub mod setting;
+pub mod sockets;
+pub mod transports;
+
+mod fields;
+mod play;
+mod wire;

@@ -39,6 +39,8 @@ struct Entry {
     filed: u64,
     fired: bool,
     live: bool,
+    /// Nobody minds if it fires early: see [`Wheel::fire_idle`].
+    idle: bool,
     waker: Option<Waker>,
 }
 
@@ -145,6 +147,19 @@ impl Wheel {
         }
     }
 
+    /// Fires every timer of an idle wait now: a shard that stops tells who only waits.
+    pub fn fire_idle(&self) {
+        for entry in &mut self.timers.borrow_mut().entries {
+            if entry.live && entry.idle && entry.deadline != NEVER {
+                entry.fired = true;
+                entry.deadline = NEVER;
+                if let Some(waker) = &entry.waker {
+                    waker.wake_by_ref();
+                }
+            }
+        }
+    }
+
     /// The tick the hand stands at.
     pub fn tick(&self) -> u64 {
         self.now_tick.get()
@@ -152,7 +167,8 @@ impl Wheel {
 
     /// A new, unarmed timer.
     pub fn timer(self: &Rc<Wheel>) -> Timer {
-        let entry = Entry { deadline: NEVER, filed: NEVER, fired: false, live: true, waker: None };
+        let (deadline, filed) = (NEVER, NEVER);
+        let entry = Entry { deadline, filed, fired: false, live: true, idle: false, waker: None };
         let mut timers = self.timers.borrow_mut();
         let index = match timers.free.pop() {
             Some(index) => {
@@ -181,10 +197,17 @@ impl Timer {
         let entry = &mut timers.entries[self.index as usize];
         entry.deadline = deadline;
         entry.fired = false;
+        entry.idle = false;
         if entry.filed > deadline {
             let place = deadline.min(now + SLOTS as u64 - 1);
             timers.file(self.index, place);
         }
+    }
+
+    /// The same for a wait that may end early: see [`Wheel::fire_idle`].
+    pub fn arm_idle(&self, after: Duration) {
+        self.arm(after);
+        self.wheel.timers.borrow_mut().entries[self.index as usize].idle = true;
     }
 
     /// Fires no more until armed again.

@@ -17,6 +17,7 @@ use crate::io::turn::{Event, Turn, Watching};
 use crate::io::{Io, Recall, Stream};
 use crate::shard::Shard;
 use codec::http1::{Fields, HEAD_BYTES_MAX, HeadScan, Method, RequestHead};
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -32,7 +33,6 @@ pub async fn connection<I: Io>(shard: Rc<Shard<I>>, stream: I::Stream) {
     let mut held = Held::default();
     shard.counters.connections.increment();
     shard.counters.connections_open.increment();
-    shard.busy.set(shard.busy.get() + 1);
     let panicked = {
         let mut serving = pin!(serve(&shard, stream, &mut held));
         poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx))) {
@@ -43,19 +43,34 @@ pub async fn connection<I: Io>(shard: Rc<Shard<I>>, stream: I::Stream) {
     };
     if panicked {
         shard.counters.panics.increment();
-        // Whether the task was idle is not known any more: a drain waits for its deadline at most.
     }
     if held.open {
         settle::close(&shard, &mut held, &Outcome { ending: Ending::Internal, status: 0 });
     }
-    shard.busy.set(shard.busy.get() - 1);
     shard.counters.connections_open.decrement();
+}
+
+/// A request under way, from its first byte to the end of its answer: what a drain waits for.
+struct Busy<'s>(&'s Cell<usize>);
+
+impl<'s> Busy<'s> {
+    fn new(count: &'s Cell<usize>) -> Busy<'s> {
+        count.set(count.get() + 1);
+        Busy(count)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
 }
 
 async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
     let mut client = Client::new(stream, shard.wheel.timer());
     loop {
-        let after = match next(shard, &mut client).await {
+        let mut busy = None;
+        let after = match next(shard, &mut client, &mut busy).await {
             Next::Request(request, origin) => match request.route {
                 Route::ChatCompletions => {
                     super::run(shard, &mut client, held, &request, origin).await
@@ -67,9 +82,19 @@ async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
             }
             Next::Closed => break,
         };
-        if after == After::Close {
-            client.linger(&shard.buffers).await;
-            break;
+        match after {
+            After::Keep => {}
+            After::Close => {
+                client.linger(&shard.buffers).await;
+                break;
+            }
+            After::Abort => {
+                // A read in flight would keep the descriptor, and a shutdown would send an end
+                // of stream before the reset.
+                take_back(&mut client).await;
+                client.stream.abort();
+                return shard.buffers.give(client.inbox);
+            }
         }
         if shard.draining.get() {
             break;
@@ -87,36 +112,45 @@ enum Next {
 }
 
 /// Waits for the next request's head.
-async fn next<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>) -> Next {
+async fn next<'s, I: Io>(
+    shard: &'s Shard<I>,
+    client: &mut Client<I::Stream>,
+    busy: &mut Option<Busy<'s>>,
+) -> Next {
     let deadlines = shard.snapshot.pin().deadlines;
     let mut scan = HeadScan::new();
-    let mut begun = false;
     loop {
         if !client.inbox.is_empty() {
             if let Some(next) = head(shard, client, &mut scan) {
                 client.timer.disarm();
                 return next;
             }
-            if !begun {
+            if busy.is_none() {
                 // One limit from the first byte to the last: a slow sender does not renew it.
-                begun = true;
+                *busy = Some(Busy::new(&shard.busy));
                 client.timer.arm(deadlines.header);
             }
         }
-        if client.presence != Presence::Here {
+        let idle = busy.is_none();
+        if client.presence != Presence::Here || idle && shard.draining.get() {
             return Next::Closed;
         }
         lend(shard, client);
-        if !begun {
-            client.timer.arm(LENT.min(deadlines.client_idle));
+        if idle {
+            client.timer.arm_idle(LENT.min(deadlines.client_idle));
         }
         match Turn::client(&mut client.stream, &client.timer).await {
             Event::ClientRead(done) => client.absorb(done),
-            Event::Fired if begun => {
-                client.timer.disarm();
-                let origin = origin(shard, Dialect::Chat);
+            Event::Fired if !idle => {
+                take_back(client).await;
+                // A head that is broken already is called that, however it was cut on its way.
+                if let Some(next) = head(shard, client, &mut HeadScan::new()) {
+                    return next;
+                }
+                let origin = origin(shard, routes::guess_dialect(&client.inbox));
                 return Next::Refused(Refusal::RequestTimeout, origin);
             }
+            Event::Fired if shard.draining.get() => return Next::Closed,
             Event::Fired => match sleep(shard, client, deadlines.client_idle).await {
                 true => {}
                 false => return Next::Closed,
@@ -142,12 +176,8 @@ fn lend<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>) {
     client.stream.start_read(buffer, Recall::Able);
 }
 
-/// An idle connection: gives the buffer back and waits for bytes. False when it is to be closed.
-async fn sleep<I: Io>(
-    shard: &Shard<I>,
-    client: &mut Client<I::Stream>,
-    client_idle: Duration,
-) -> bool {
+/// Asks the buffer of the posted read back, with whatever has arrived in it.
+async fn take_back<S: Stream>(client: &mut Client<S>) {
     client.timer.disarm();
     client.stream.recall_read();
     while client.stream.reading() {
@@ -155,6 +185,15 @@ async fn sleep<I: Io>(
             client.absorb(done);
         }
     }
+}
+
+/// An idle connection: gives the buffer back and waits for bytes. False when it is to be closed.
+async fn sleep<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    client_idle: Duration,
+) -> bool {
+    take_back(client).await;
     if !client.inbox.is_empty() || client.presence != Presence::Here {
         return true;
     }
@@ -163,7 +202,7 @@ async fn sleep<I: Io>(
     };
     shard.buffers.give(std::mem::take(&mut client.inbox));
     client.stream.start_watch();
-    client.timer.arm(rest);
+    client.timer.arm_idle(rest);
     let woken = Watching::new(&mut client.stream, &client.timer).await;
     client.timer.disarm();
     matches!(woken, Some(Ok(())))

@@ -63,14 +63,21 @@ impl AnswerHead {
             written,
         };
         answer.write_status(head.reason.of(bytes));
+        // A client that obeys a long wait to the letter would sleep through its user's patience.
+        let terminal = fields.first(bytes, "retry-after").is_some_and(is_long);
         for (name, value) in fields.iter(bytes) {
             answer.note(name, value);
-            if headers::of_response(name) == Fate::Forward && !connection_lists(bytes, fields, name)
-            {
-                let renamed = caller_id.is_some() && is_request_id(name);
-                let name = if renamed { UPSTREAM_ID } else { name };
-                push(&mut answer.written, name, value);
+            let ours = terminal && name.eq_ignore_ascii_case(SHOULD_RETRY);
+            let forward = headers::of_response(name) == Fate::Forward;
+            if ours || !forward || connection_lists(bytes, fields, name) {
+                continue;
             }
+            let renamed = caller_id.is_some() && is_request_id(name);
+            let name = if renamed { UPSTREAM_ID } else { name };
+            push(&mut answer.written, name, value);
+        }
+        if terminal {
+            push(&mut answer.written, SHOULD_RETRY, b"false");
         }
         answer
     }
@@ -101,6 +108,19 @@ impl AnswerHead {
         }
     }
 }
+
+/// Longest `Retry-After`, in seconds, after which a client's own retry makes sense (DESIGN §6).
+const RETRY_AFTER_MAX: u64 = 60;
+
+/// Whether a `Retry-After` in seconds is above that. A date is left to the client.
+fn is_long(retry_after: &[u8]) -> bool {
+    let digits = !retry_after.is_empty() && retry_after.iter().all(u8::is_ascii_digit);
+    let seconds = std::str::from_utf8(retry_after).ok().and_then(|text| text.parse().ok());
+    // Digits that no number holds are a long time as well.
+    digits && seconds.is_none_or(|seconds: u64| seconds > RETRY_AFTER_MAX)
+}
+
+const SHOULD_RETRY: &[u8] = b"x-should-retry";
 
 const UPSTREAM_ID: &[u8] = b"x-tollgate-upstream-request-id";
 

@@ -19,13 +19,14 @@ pub(super) enum Fate {
     IfUnchanged,
 }
 
-/// Longest name that is looked up; longer ones are forwarded.
+/// Letters of a name that are looked at: more than any name or beginning below has, so that a
+/// longer one is never taken for one of them, and still known by how it begins.
 const NAME_MAX: usize = 40;
 
 /// Of a field a client sent.
 pub(super) fn of_request(name: &[u8]) -> Fate {
     let mut lower = [0; NAME_MAX];
-    let Some(lower) = lowered(name, &mut lower) else { return Fate::Forward };
+    let lower = lowered(name, &mut lower);
     match lower {
         b"host" | b"content-length" | b"accept-encoding" => Fate::Rewrite,
         b"authorization" | b"x-api-key" | b"api-key" | b"x-goog-api-key" | b"x-tollgate-key" => {
@@ -51,7 +52,7 @@ pub(super) fn of_request(name: &[u8]) -> Fate {
 /// Of a field an upstream answered with.
 pub(super) fn of_response(name: &[u8]) -> Fate {
     let mut lower = [0; NAME_MAX];
-    let Some(lower) = lowered(name, &mut lower) else { return Fate::Forward };
+    let lower = lowered(name, &mut lower);
     match lower {
         b"content-length" => Fate::Rewrite,
         b"x-request-id" | b"request-id" => Fate::Forward,
@@ -81,9 +82,10 @@ fn is_hop_by_hop(lower: &[u8]) -> bool {
     )
 }
 
-fn lowered<'a>(name: &[u8], into: &'a mut [u8; NAME_MAX]) -> Option<&'a [u8]> {
-    let lower = into.get_mut(..name.len())?;
-    lower.copy_from_slice(name);
+fn lowered<'a>(name: &[u8], into: &'a mut [u8; NAME_MAX]) -> &'a [u8] {
+    let len = name.len().min(NAME_MAX);
+    let (lower, _) = into.split_at_mut(len);
+    lower.copy_from_slice(&name[..len]);
     lower.make_ascii_lowercase();
-    Some(lower)
+    lower
 }

@@ -40,11 +40,13 @@ use relay::Delivered;
 
 /// What becomes of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
+pub(crate) enum After {
     /// It can carry the next request.
     Keep,
     /// It ends; unread bytes are read away first.
     Close,
+    /// It ends with a reset: what was sent must not look complete.
+    Abort,
 }
 
 /// Why a call was not served.
@@ -78,9 +80,9 @@ async fn run<I: Io>(
     let snapshot = shard.snapshot.pin();
     let served = serve(shard, &snapshot, client, held, request, origin).await;
     let (outcome, after) = match served {
-        Ok(Delivered { outcome, keep }) => {
+        Ok(Delivered { outcome, after }) => {
             shard.counters.answered(Some(request.route), outcome.status);
-            (outcome, if keep { After::Keep } else { After::Close })
+            (outcome, after)
         }
         Err(Unserved::Refused(refusal, rest)) => {
             let after = refuse::answer(shard, client, refusal, origin.with(rest)).await;

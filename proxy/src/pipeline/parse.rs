@@ -59,6 +59,27 @@ pub(super) fn request(
     kept: Kept<'_>,
 ) -> Result<Request, Refusal> {
     let Kept { forward, caller_id } = kept;
+    forward.clear();
+    caller_id.clear();
+    let request = read(bytes, head, fields, request_bytes_max, forward, caller_id);
+    if request.is_err()
+        && let Some(id) = fields.first(bytes, "x-request-id")
+    {
+        // A refusal is told with the caller's own id too, however early it came.
+        caller_id.clear();
+        caller_id.extend_from_slice(id);
+    }
+    request
+}
+
+fn read(
+    bytes: &[u8],
+    head: &RequestHead,
+    fields: &Fields,
+    request_bytes_max: u64,
+    forward: &mut Vec<u8>,
+    caller_id: &mut Vec<u8>,
+) -> Result<Request, Refusal> {
     let target = head.target.path().unwrap_or_default().of(bytes);
     let split = target.iter().position(|b| *b == b'?').unwrap_or(target.len());
     let (path, query) = target.split_at(split);
@@ -72,8 +93,6 @@ pub(super) fn request(
         return Err(Refusal::InvalidRequest { param: None, why });
     }
     check_framing(route, head.framing, request_bytes_max)?;
-    forward.clear();
-    caller_id.clear();
     write_query(query, forward);
     let mut request = Request {
         route,
@@ -145,9 +164,11 @@ fn read_fields(
     }
     request.digests_at = forward.len();
     if digests {
-        let lines = fields.iter(bytes);
-        for (name, value) in lines.filter(|(n, _)| headers::of_request(n) == Fate::IfUnchanged) {
-            push_line(forward, name, value);
+        for (name, value) in fields.iter(bytes) {
+            let digest = headers::of_request(name) == Fate::IfUnchanged;
+            if digest && !connection_lists(bytes, fields, name) {
+                push_line(forward, name, value);
+            }
         }
     }
     request.key = credential.best.map(|(_, value)| sha256(value));

@@ -52,7 +52,8 @@ fn finish_head(
     }
     out.extend_from_slice(b"x-tollgate-attempts: ");
     http1::decimal(out, u64::from(facts.attempts));
-    out.extend_from_slice(b"\r\nx-tollgate-overhead-us: ");
+    // A plan has one candidate until failover comes.
+    out.extend_from_slice(b"\r\nx-tollgate-fallbacks: 0\r\nx-tollgate-overhead-us: ");
     http1::decimal(out, u64::from(facts.overhead_us));
     out.extend_from_slice(b"\r\n");
     match framing {

@@ -125,11 +125,15 @@ pub async fn serve<I: Io>(shard: Rc<Shard<I>>, listener: I::Listener, mailbox: M
         if shard.draining.get() {
             if drain_by.is_none() {
                 shard.io.stop_listening(&listener);
+                shard.wheel.fire_idle();
             }
             let drain = shard.snapshot.pin().deadlines.drain.as_nanos() as u64;
             let by = *drain_by.get_or_insert_with(|| now.mono.0.saturating_add(drain));
             if shard.busy.get() == 0 || now.mono.0 >= by {
-                return;
+                // Peers see an end now, and a last turn lets what was told to end do so: tasks
+                // that outlive their runtime would keep their descriptors.
+                shard.pool.clear(&shard.buffers);
+                return shard.io.tick().await;
             }
         }
     }

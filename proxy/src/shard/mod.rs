@@ -50,7 +50,7 @@ pub struct Shard<I: Io> {
     pub ticked: Cell<Now>,
     /// Accept no more; finish what is under way.
     pub draining: Cell<bool>,
-    /// Connections with an exchange under way.
+    /// Connections with a request under way.
     pub busy: Cell<usize>,
 }
 

@@ -99,6 +99,14 @@ impl<S: Stream> Pool<S> {
         }
     }
 
+    /// Lets go of everything: the shard ends.
+    pub fn clear(&self, buffers: &Buffers) {
+        let hosts = self.hosts.take();
+        for upstream in hosts.into_iter().flat_map(|(_, idle)| idle) {
+            upstream.discard(buffers);
+        }
+    }
+
     /// Idle connections, all hosts.
     pub fn len(&self) -> usize {
         self.hosts.borrow().iter().map(|(_, idle)| idle.len()).sum()

@@ -14,7 +14,7 @@ use crate::pipeline::dispatch::Answer;
 use crate::pipeline::open::{Call, Held};
 use crate::pipeline::parse::Request;
 use crate::pipeline::settle;
-use crate::pipeline::{Unserved, after_body};
+use crate::pipeline::{After, Unserved, after_body};
 use crate::shard::Shard;
 use crate::upstream::Upstream;
 use crate::upstream::outgoing::FLAT_MAX;
@@ -34,8 +34,8 @@ const PIECE_MAX: usize = 2 * LOOK_AHEAD;
 pub(crate) struct Delivered {
     /// For the record.
     pub outcome: Outcome,
-    /// The client's connection can go on.
-    pub keep: bool,
+    /// What becomes of the client's connection.
+    pub after: After,
 }
 
 /// An answer on its way through.
@@ -287,7 +287,7 @@ impl<'a, I: Io> Relay<'a, I> {
             }
         };
         self.shard.buffers.give(out);
-        self.finish(client, call, held, ending, framing, close)
+        self.finish(call, held, ending, framing, close)
     }
 
     /// Sends all but the last `keep` bytes of what is here, after whatever `out` holds.
@@ -328,7 +328,6 @@ impl<'a, I: Io> Relay<'a, I> {
 
     fn finish(
         &mut self,
-        client: &mut Client<I::Stream>,
         call: &Call<'_>,
         held: &mut Held,
         ending: Ending,
@@ -338,13 +337,14 @@ impl<'a, I: Io> Relay<'a, I> {
         settle_usage(self, call, held);
         let whole = self.body.done && ending == status_ending(self.head.status);
         self.retire(whole);
-        if !whole && framing == ClientFraming::Close {
-            // Only a reset tells this client that the end is not the end.
-            client.stream.abort();
-        }
         self.shard.buffers.give(std::mem::take(&mut self.body.buffer));
-        let outcome = Outcome { ending, status: self.head.status };
-        Delivered { outcome, keep: whole && !close }
+        let after = match framing {
+            // Only a reset tells this client that the end is not the end.
+            ClientFraming::Close if !whole => After::Abort,
+            _ if whole && !close => After::Keep,
+            _ => After::Close,
+        };
+        Delivered { outcome: Outcome { ending, status: self.head.status }, after }
     }
 }
 
@@ -352,10 +352,11 @@ fn delivered(status: u16, result: Result<(), Lost>, close: bool) -> Delivered {
     match result {
         Ok(()) => {
             let outcome = Outcome { ending: status_ending(status), status };
-            Delivered { outcome, keep: !close }
+            Delivered { outcome, after: if close { After::Close } else { After::Keep } }
         }
         Err(lost) => {
-            Delivered { outcome: Outcome { ending: lost_ending(lost), status }, keep: false }
+            let outcome = Outcome { ending: lost_ending(lost), status };
+            Delivered { outcome, after: After::Close }
         }
     }
 }

@@ -1,0 +1,257 @@
+//! Scenarios on the scripted transport: one thread, virtual time.
+
+use crate::outcome::{ClientSaw, Inside, Outcome, UpstreamSaw};
+use crate::play;
+use crate::scenario::{Manner, Reach, Scenario};
+use crate::setting::{self, Kit};
+use crate::wire::{Fault, Wire};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tollgate::config::Config;
+use tollgate::io::runtime::Choice;
+use tollgate::io::script::{Peer, PeerError, PeerFault, ScriptIo, ScriptWorld};
+use tollgate::server::thread;
+use tollgate::shard::mailbox::{Letter, Mailbox};
+
+/// How long everybody gets to finish once the last client is done: a linger and a sweep.
+const REST: Duration = Duration::from_secs(4);
+
+/// Where the gateway listens.
+#[must_use]
+pub fn gateway_at() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 4180))
+}
+
+/// Where the upstream listens.
+#[must_use]
+pub fn upstream_at() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 9000))
+}
+
+/// What has happened.
+#[derive(Clone)]
+struct Board {
+    seen: Rc<RefCell<BTreeSet<&'static str>>>,
+    mailbox: Mailbox,
+}
+
+/// Plays a scenario.
+#[must_use]
+pub fn run(scenario: &Scenario) -> Outcome {
+    let config = setting::config(upstream_at(), &scenario.config);
+    run_in(&ScriptWorld::new(1), &config, scenario)
+}
+
+/// Plays a scenario in a world that may have been given faults of its own, under a configuration
+/// that is compiled already.
+#[must_use]
+pub fn run_in(world: &ScriptWorld, config: &Config, scenario: &Scenario) -> Outcome {
+    let (setup, kit) = setting::setup(config, Choice::Auto, Mailbox::default());
+    let listener = world.listen(gateway_at()).expect("a free address");
+    let board = Board { seen: Rc::default(), mailbox: kit.mailbox.clone() };
+    let upstream = open_upstream(world, scenario, &board);
+    let shard = thread::shard(world.io(), setup);
+    let served = Rc::new(Cell::new(false));
+    let (serving, done) = (shard.clone(), served.clone());
+    let mailbox = kit.mailbox.clone();
+    world.spawn(async move {
+        thread::serve(serving, listener, mailbox).await;
+        done.set(true);
+    });
+    let clients = play_clients(world, scenario, &board);
+    let clients_ms = world.now().mono.0 / 1_000_000;
+    world.run_until(world.sleep(REST)).expect("time to pass");
+    let (allowance_left, pooled) = (shard.allowance.left(), shard.pool.len());
+    drop(shard);
+    let drain_ms = drain(world, &kit, &served);
+    world.run_until(world.sleep(REST)).expect("time to pass");
+    Outcome {
+        clients,
+        upstream: upstream.iter().map(|saw| saw.borrow().clone()).collect(),
+        counters: kit.counters.clone(),
+        records: kit.take_records(),
+        inside: Some(Inside { allowance_left, pooled, drain_ms, clients_ms }),
+    }
+}
+
+fn drain(world: &ScriptWorld, kit: &Kit, served: &Rc<Cell<bool>>) -> u64 {
+    let begun = world.now().mono.0;
+    assert!(kit.mailbox.send(Letter::Drain).is_ok(), "the mailbox takes a letter");
+    let io = world.io();
+    let waiting = async {
+        while !served.get() {
+            io.sleep(Duration::from_millis(10)).await;
+        }
+    };
+    world.run_until(waiting).unwrap_or_else(|stuck| panic!("the drain does not end: {stuck}"));
+    (world.now().mono.0 - begun) / 1_000_000
+}
+
+/// A list that grows with the connections.
+struct Connections(Rc<RefCell<Vec<Rc<RefCell<UpstreamSaw>>>>>);
+
+impl Connections {
+    fn iter(&self) -> impl Iterator<Item = Rc<RefCell<UpstreamSaw>>> {
+        self.0.borrow().clone().into_iter()
+    }
+}
+
+fn open_upstream(world: &ScriptWorld, scenario: &Scenario, board: &Board) -> Connections {
+    let connections = Rc::new(RefCell::new(Vec::new()));
+    match scenario.reach {
+        Reach::Refused => {}
+        Reach::BlackHole => world.set_black_hole(upstream_at()),
+        Reach::Open => {
+            let listener = world.serve(upstream_at()).expect("a free address");
+            let (io, board) = (world.io(), board.clone());
+            let (manners, list) = (scenario.upstream.clone(), connections.clone());
+            world.spawn(async move {
+                loop {
+                    // An accept that timed out in virtual time is simply begun again.
+                    let Ok(peer) = listener.accept().await else { continue };
+                    let saw = Rc::new(RefCell::new(UpstreamSaw::default()));
+                    let manner = manner_of(&manners, list.borrow().len());
+                    list.borrow_mut().push(saw.clone());
+                    let mut wire = ScriptWire { peer, io: io.clone(), board: board.clone() };
+                    tollgate::io::Io::spawn(&io, async move {
+                        play::upstream(&mut wire, &manner, &saw).await;
+                    });
+                }
+            });
+        }
+    }
+    Connections(connections)
+}
+
+/// The manner of the `nth` connection.
+pub(crate) fn manner_of(manners: &[Manner], nth: usize) -> Manner {
+    manners.get(nth).or(manners.last()).cloned().unwrap_or_default()
+}
+
+fn play_clients(world: &ScriptWorld, scenario: &Scenario, board: &Board) -> Vec<ClientSaw> {
+    let seen = Rc::new(RefCell::new(vec![None; scenario.clients.len()]));
+    for (nth, steps) in scenario.clients.iter().enumerate() {
+        let peer = world.dial(gateway_at()).expect("the gateway listens");
+        let mut wire = ScriptWire { peer, io: world.io(), board: board.clone() };
+        let (steps, seen) = (steps.clone(), seen.clone());
+        world.spawn(async move {
+            let saw = play::client(&mut wire, &steps).await;
+            // Closes before it counts as done.
+            drop(wire);
+            seen.borrow_mut()[nth] = Some(saw);
+        });
+    }
+    let io = world.io();
+    let all = async {
+        while seen.borrow().iter().any(Option::is_none) {
+            io.sleep(Duration::from_millis(1)).await;
+        }
+    };
+    world.run_until(all).unwrap_or_else(|stuck| panic!("a client is stuck: {stuck}"));
+    seen.take().into_iter().flatten().collect()
+}
+
+/// A scripted end of a connection.
+struct ScriptWire {
+    peer: Peer,
+    io: ScriptIo,
+    board: Board,
+}
+
+/// How long nobody may take bytes before an offer counts as turned down.
+const OFFER: Duration = Duration::from_millis(500);
+
+/// How often somebody who waits looks at the board.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Looks before a wait is given up: 600 s of virtual time.
+const LOOKS_MAX: u32 = 60_000;
+
+impl Wire for ScriptWire {
+    async fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        self.peer.send(bytes).await.map_err(|e| fault_of(&e))
+    }
+
+    async fn offer(&mut self, bytes: &[u8]) -> bool {
+        self.peer.set_patience(OFFER);
+        let sent = self.peer.send(bytes).await;
+        self.peer.set_patience(tollgate::io::script::PATIENCE);
+        sent.is_ok()
+    }
+
+    async fn read(&mut self) -> Result<Vec<u8>, Fault> {
+        self.peer.read_some().await.map_err(|e| fault_of(&e))
+    }
+
+    fn fin(&mut self) {
+        self.peer.fin();
+    }
+
+    fn reset(&mut self) {
+        self.peer.rst();
+    }
+
+    async fn settle(&mut self) {
+        // Time moves only when nobody else can run.
+        self.io.sleep(Duration::from_nanos(1)).await;
+    }
+
+    async fn pause(&mut self, span: Duration) {
+        self.io.sleep(span).await;
+    }
+
+    fn drain(&mut self) {
+        assert!(self.board.mailbox.send(Letter::Drain).is_ok(), "the mailbox takes a letter");
+    }
+
+    fn signal(&mut self, what: &'static str) {
+        self.board.seen.borrow_mut().insert(what);
+    }
+
+    async fn wait(&mut self, what: &'static str) -> bool {
+        for _ in 0..LOOKS_MAX {
+            if self.board.seen.borrow().contains(what) {
+                return true;
+            }
+            self.io.sleep(LOOK).await;
+        }
+        false
+    }
+}
+
+fn fault_of(error: &PeerError) -> Fault {
+    match error.fault {
+        PeerFault::TimedOut => Fault::TimedOut,
+        PeerFault::Ended | PeerFault::Broken(_) => Fault::Reset,
+    }
+}
+
+/// Plays a scenario once for each of `splits`, with the bytes that `place` puts into it.
+pub fn run_splits<T: PartialEq + std::fmt::Debug>(
+    scenario: impl Fn(crate::scenario::Split) -> Scenario,
+    len: usize,
+    digest: impl Fn(&Outcome) -> T,
+) {
+    use crate::scenario::Split;
+    let whole = scenario(Split::Whole);
+    let config = setting::config(upstream_at(), &whole.config);
+    let play = |split: Split| digest(&run_in(&ScriptWorld::new(1), &config, &scenario(split)));
+    let expected = play(Split::Whole);
+    // A long input is cut at evenly spread places only, and at none byte by byte.
+    let step = len / SPLITS_MAX + 1;
+    if len <= BYTEWISE_MAX {
+        assert_eq!(play(Split::Bytes), expected, "byte by byte");
+    }
+    for cut in (1..len).step_by(step) {
+        assert_eq!(play(Split::At(vec![cut])), expected, "cut at {cut}");
+    }
+}
+
+/// Two-way splits of one input: every place of the corpus' short rows.
+const SPLITS_MAX: usize = 512;
+
+/// Inputs up to this long are also sent byte by byte.
+const BYTEWISE_MAX: usize = 4096;

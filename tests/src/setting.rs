@@ -1,0 +1,104 @@
+//! The configuration a scenario runs under: one provider that takes every model, the key of the
+//! corpus, and what the scenario adds.
+
+use crossbeam_queue::ArrayQueue;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use store::record::Record;
+use tollgate::config::{Config, Env, parse};
+use tollgate::io::runtime::Choice;
+use tollgate::observe::counters::Counters;
+use tollgate::server::thread::Setup;
+use tollgate::shard::mailbox::Mailbox;
+use tollgate::upstream::addresses::Addresses;
+
+/// The good key of the corpus.
+pub const KEY: &str = "sk-test";
+
+/// Its SHA-256.
+const KEY_DIGEST: &str = "f3abf2a6cc4f00987743db5f544ba345b4899ae31f326d8ee9c4816de153c9e0";
+
+/// The provider's credential.
+pub const UPSTREAM_KEY: &str = "sk-of-the-provider";
+
+/// Records one scenario may settle.
+const RECORDS_MAX: usize = 4096;
+
+/// A world with one variable and one file.
+struct Stage;
+
+impl Env for Stage {
+    fn var(&self, name: &str) -> Option<String> {
+        (name == "UPSTREAM_KEY").then(|| UPSTREAM_KEY.to_owned())
+    }
+
+    fn read_file(&self, path: &Path) -> io::Result<String> {
+        let prices = path.to_str() == Some("prices.json");
+        if prices { Ok(PRICES.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+
+    fn cores(&self) -> usize {
+        1
+    }
+}
+
+/// One token in costs 10 pico-dollars, one out 100.
+const PRICES: &str = r#"{"version": 7, "models": [{"provider": "up", "model": "a",
+    "tiers": [{"above_input": 0, "input": 10, "output": 100}]}]}"#;
+
+/// Compiles the usual configuration with `more` behind it.
+#[must_use]
+pub fn config(upstream: SocketAddr, more: &str) -> Config {
+    let text = format!(
+        r#"[[provider]]
+name = "up"
+kind = "openai"
+base_url = "http://{upstream}/v1"
+credentials = [{{ name = "main", key = "${{UPSTREAM_KEY}}" }}]
+models = ["*"]
+
+[[key]]
+name = "test"
+sha256 = "{KEY_DIGEST}"
+
+[price]
+file = "prices.json"
+
+{more}"#
+    );
+    parse("tollgate.toml", &text, &Stage).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}
+
+/// What a shard is made of, and what is read from it afterwards.
+pub(crate) struct Kit {
+    pub(crate) mailbox: Mailbox,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) records: Arc<ArrayQueue<Record>>,
+}
+
+/// A shard under `config`.
+pub(crate) fn setup(config: &Config, driver: Choice, mailbox: Mailbox) -> (Setup, Kit) {
+    let kit =
+        Kit { mailbox, counters: Arc::default(), records: Arc::new(ArrayQueue::new(RECORDS_MAX)) };
+    let setup = Setup {
+        number: 0,
+        node: *b"tst",
+        start: 1,
+        driver,
+        core: None,
+        snapshot: config.snapshot.clone(),
+        addresses: Arc::new(Addresses::default()),
+        mailbox: kit.mailbox.clone(),
+        counters: kit.counters.clone(),
+        records: Some(kit.records.clone()),
+    };
+    (setup, kit)
+}
+
+impl Kit {
+    pub(crate) fn take_records(&self) -> Vec<Record> {
+        std::iter::from_fn(|| self.records.pop()).collect()
+    }
+}

@@ -1,0 +1,49 @@
+//! The whole gateway, from a client's bytes to the upstream's and back: every promise on the
+//! scripted transport, on io_uring and on epoll.
+
+mod answers;
+mod corpus_client;
+mod corpus_upstream;
+mod early;
+mod headers;
+mod replay;
+
+use gateway_tests::scenario::{Step, send};
+
+/// A completion with usage: one token in, two out.
+const COMPLETION: &str = concat!(
+    r#"{"id":"c","object":"chat.completion","model":"a","choices":[{"index":0,"message":"#,
+    r#"{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"#,
+    r#""usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}"#
+);
+
+/// The body most requests have.
+const BODY: &str = r#"{"model":"a","messages":[]}"#;
+
+/// A request with this body, and `fields` (each with its CR LF) in its head.
+fn post(fields: &str, body: &str) -> String {
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: gw.test\r\nAuthorization: Bearer sk-test\r\n\
+         Content-Type: application/json\r\n{fields}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// An upstream's answer with this JSON body.
+fn json(status: &str, fields: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{fields}Content-Length: {}\r\n\r\n\
+         {body}",
+        body.len()
+    )
+}
+
+/// The usual answer.
+fn ok() -> String {
+    json("200 OK", "", COMPLETION)
+}
+
+/// A client that sends one request and reads its answer.
+fn call(request: impl AsRef<[u8]>) -> Vec<Step> {
+    vec![send(request), Step::Answer]
+}
