@@ -121,13 +121,14 @@ async fn next<'s, I: Io>(
     let mut scan = HeadScan::new();
     loop {
         if !client.inbox.is_empty() {
+            let begun = busy.is_some();
+            busy.get_or_insert_with(|| Busy::new(&shard.busy));
             if let Some(next) = head(shard, client, &mut scan) {
                 client.timer.disarm();
                 return next;
             }
-            if busy.is_none() {
+            if !begun {
                 // One limit from the first byte to the last: a slow sender does not renew it.
-                *busy = Some(Busy::new(&shard.busy));
                 client.timer.arm(deadlines.header);
             }
         }
