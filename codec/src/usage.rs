@@ -1,13 +1,78 @@
-//! Token usage in disjoint buckets.
+//! Usage: what a provider reported, and the disjoint buckets it is priced by.
+//!
+//! [`ReportedUsage`] holds the counts as they stood in an answer, one per spelling; several
+//! reports of one stream are laid over each other, because all providers send running totals.
+//! [`UsageEnvelope`] puts each token into exactly one bucket, so that pricing is a dot product.
+//! The shape is told by the fields themselves, never by who sent them (DESIGN §5.5); a shape that
+//! can be read two ways takes the cheaper reading and says so in its flags.
+//!
+//! It knows no prices and makes no estimates. Bound: a bucket is a `u32`; more is cut, flagged.
 
-/// Where a usage figure comes from.
+mod shape;
+#[cfg(test)]
+mod tests;
+
+pub use shape::{anthropic, chat, envelope, gemini, responses};
+
+/// Spellings of counts, each in its place of the usage object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UsageField {
+    /// `prompt_tokens`.
+    Prompt,
+    /// `completion_tokens`.
+    Completion,
+    /// `input_tokens`.
+    Input,
+    /// `output_tokens`.
+    Output,
+    /// `total_tokens` or `totalTokenCount`.
+    Total,
+    /// `cached_tokens`, in the details or beside them.
+    Cached,
+    /// `prompt_tokens_details.audio_tokens`.
+    AudioIn,
+    /// `completion_tokens_details.audio_tokens`.
+    AudioOut,
+    /// `reasoning_tokens` in the output's details.
+    Reasoning,
+    /// `cache_read_input_tokens`.
+    CacheRead,
+    /// `cache_creation_input_tokens`.
+    CacheWrite,
+    /// `cache_creation.ephemeral_5m_input_tokens`.
+    CacheWrite5m,
+    /// `cache_creation.ephemeral_1h_input_tokens`.
+    CacheWrite1h,
+    /// `promptTokenCount`.
+    GeminiPrompt,
+    /// `cachedContentTokenCount`.
+    GeminiCached,
+    /// `candidatesTokenCount`.
+    GeminiCandidates,
+    /// `thoughtsTokenCount`.
+    GeminiThoughts,
+    /// `toolUsePromptTokenCount`.
+    GeminiToolUse,
+}
+
+const FIELDS: usize = UsageField::GeminiToolUse as usize + 1;
+
+/// Counts as reported. A field that was absent or null is not there, which is not 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReportedUsage {
+    counts: [Option<u64>; FIELDS],
+    /// Doubts that arose while reading.
+    pub flags: UsageFlags,
+}
+
+/// Where the figures of an envelope come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Provenance {
     /// The provider said so.
     Reported,
-    /// Counted from the bytes.
+    /// We estimated.
     Estimated,
-    /// Nobody said anything.
+    /// Nobody said.
     #[default]
     Missing,
 }
@@ -15,7 +80,7 @@ pub enum Provenance {
 /// Disjoint buckets: a token is counted in exactly one, so pricing is a dot product.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageEnvelope {
-    /// Input not read from a cache.
+    /// Input at the full rate.
     pub input_fresh: u32,
     /// Input read from a cache.
     pub input_cache_read: u32,
@@ -25,23 +90,159 @@ pub struct UsageEnvelope {
     pub input_cache_write_1h: u32,
     /// Output, reasoning included.
     pub output: u32,
-    /// Audio in.
+    /// Audio input.
     pub audio_in: u32,
-    /// Audio out.
+    /// Audio output.
     pub audio_out: u32,
-    /// Informative, never priced.
+    /// Part of `output`; informative, never priced.
     pub reasoning_of_output: u32,
     /// Where the figures come from.
     pub provenance: Provenance,
+    /// What is doubtful about them.
+    pub flags: UsageFlags,
+}
+
+/// Doubts about usage, as a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageFlags(u16);
+
+impl UsageFlags {
+    /// A count was negative; taken as 0.
+    pub const NEGATIVE: Self = Self(1);
+    /// A count had a fraction; cut off.
+    pub const FRACTION: Self = Self(1 << 1);
+    /// A count was neither a number nor null; not taken.
+    pub const NOT_A_NUMBER: Self = Self(1 << 2);
+    /// A count or a sum was beyond its bucket; cut to the largest.
+    pub const TOO_LARGE: Self = Self(1 << 3);
+    /// Parts of the input exceed the input; the input was kept, the parts cut.
+    pub const PARTS_EXCEED_INPUT: Self = Self(1 << 4);
+    /// Parts of the output exceed the output; the parts were cut.
+    pub const PARTS_EXCEED_OUTPUT: Self = Self(1 << 5);
+    /// The split of cache writes exceeds their sum; the split was taken.
+    pub const SPLIT_EXCEEDS_WRITES: Self = Self(1 << 6);
+    /// The reported total is not the sum of input and output.
+    pub const TOTAL_MISMATCH: Self = Self(1 << 7);
+    /// Fields of two conventions stand side by side; the cheaper reading was taken.
+    pub const AMBIGUOUS: Self = Self(1 << 8);
+    /// Output was reported as 0 although content was seen.
+    pub const ZERO_WITH_CONTENT: Self = Self(1 << 9);
+    /// Input was not reported.
+    pub const INPUT_MISSING: Self = Self(1 << 10);
+    /// Output was not reported.
+    pub const OUTPUT_MISSING: Self = Self(1 << 11);
+
+    /// Whether nothing is doubtful.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether all of `other` is in the set.
+    #[must_use]
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Adds `other`.
+    pub fn insert(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// The set as a number, for a record.
+    #[must_use]
+    pub fn bits(self) -> u16 {
+        self.0
+    }
+}
+
+impl ReportedUsage {
+    /// The count of a field, if one was reported.
+    #[must_use]
+    pub fn count(&self, field: UsageField) -> Option<u64> {
+        self.counts.get(field as usize).copied().flatten()
+    }
+
+    /// Takes a count; a later one of the same field replaces it.
+    pub fn set(&mut self, field: UsageField, count: u64) {
+        if let Some(place) = self.counts.get_mut(field as usize) {
+            *place = Some(count);
+        }
+    }
+
+    /// Whether no count was reported.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.counts.iter().all(Option::is_none)
+    }
+
+    /// Reads a number as it stands in JSON and takes it. Negative counts become 0, fractions are
+    /// cut, what is beyond `u64` becomes the largest, all flagged; anything else is not taken.
+    pub fn read(&mut self, field: UsageField, number: &[u8]) {
+        let text = std::str::from_utf8(number).unwrap_or_default();
+        if let Ok(count) = text.parse::<u64>() {
+            return self.set(field, count);
+        }
+        match text.parse::<f64>() {
+            Ok(value) if value < 0.0 => {
+                self.flags.insert(UsageFlags::NEGATIVE);
+                self.set(field, 0);
+            }
+            Ok(value) if value.is_nan() => self.flags.insert(UsageFlags::NOT_A_NUMBER),
+            Ok(value) => {
+                if value >= TWO_TO_64 {
+                    self.flags.insert(UsageFlags::TOO_LARGE);
+                } else if value.fract() != 0.0 {
+                    self.flags.insert(UsageFlags::FRACTION);
+                }
+                self.set(field, whole(value));
+            }
+            Err(_) => self.flags.insert(UsageFlags::NOT_A_NUMBER),
+        }
+    }
+
+    /// Lays a later report of the same answer over this one: counts are running totals, and an
+    /// absent field says nothing.
+    pub fn update(&mut self, later: &Self) {
+        for (count, newer) in self.counts.iter_mut().zip(later.counts) {
+            *count = newer.or(*count);
+        }
+        self.flags.insert(later.flags);
+    }
+}
+
+const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+
+/// The whole part of a number that is not negative; saturates.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float cast saturates, and cutting the fraction is what is asked for"
+)]
+fn whole(value: f64) -> u64 {
+    value as u64
 }
 
 impl UsageEnvelope {
-    /// All input, whatever its price.
-    pub fn total_input(&self) -> u64 {
-        u64::from(self.input_fresh)
-            + u64::from(self.input_cache_read)
-            + u64::from(self.input_cache_write_5m)
-            + u64::from(self.input_cache_write_1h)
-            + u64::from(self.audio_in)
+    /// Notes that content was seen in the answer: an output of 0 is doubtful then.
+    pub fn note_content(&mut self) {
+        if self.provenance == Provenance::Reported && self.output == 0 && self.audio_out == 0 {
+            self.flags.insert(UsageFlags::ZERO_WITH_CONTENT);
+        }
+    }
+
+    /// All input buckets together.
+    #[must_use]
+    pub fn input_total(&self) -> u64 {
+        [
+            self.input_fresh,
+            self.input_cache_read,
+            self.input_cache_write_5m,
+            self.input_cache_write_1h,
+            self.audio_in,
+        ]
+        .into_iter()
+        .map(u64::from)
+        .sum()
     }
 }

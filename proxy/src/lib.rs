@@ -4,8 +4,11 @@
 //! Reading order: `pipeline` (one request, top to bottom), `exchange` (the nouns), `govern` (the
 //! judgement), `config`, `shard`, `io`, `upstream`.
 
+pub mod admin;
+pub mod cli;
 pub mod config;
 pub mod control;
+pub mod demo;
 pub mod exchange;
 pub mod govern;
 pub mod io;

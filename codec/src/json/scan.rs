@@ -9,10 +9,11 @@ use super::MODEL_BYTES_MAX;
 use super::error::{JsonError, JsonErrorKind as Kind};
 use super::escape::{UnescapeError, unescape_into};
 use super::keys::RequestKey as Key;
+use super::nest::Nest;
 use super::number;
 use super::span::{Count, CountField, IncludeUsage, RequestSpans, Span, StreamOptions, StringSpan};
 use super::text::Text;
-use super::tokens::{Nest, Tokens, Visit};
+use super::tokens::{Tokens, Visit};
 
 /// Longest key compared after unescaping; the longest we know has 21 bytes.
 const KEY_BYTES_MAX: usize = 32;
@@ -117,22 +118,30 @@ struct Reader {
 impl Visit for Reader {
     #[inline(always)]
     fn key(&mut self, body: &[u8], depth: usize, text: Text, end: usize) -> Result<(), Kind> {
-        let raw = body.get(text.start..end).unwrap_or_default();
         if depth <= self.watch {
+            let raw = body.get(text.start..end).unwrap_or_default();
             return self.watched_key(raw, depth, text.escaped);
         }
-        self.item_key = matches!(raw, b"url" | b"data" | b"image_url");
+        // Three lengths to compare: most keys are done with here.
+        self.item_key = match end - text.start {
+            3 => body.get(text.start..end) == Some(b"url"),
+            4 => body.get(text.start..end) == Some(b"data"),
+            9 => body.get(text.start..end) == Some(b"image_url"),
+            _ => false,
+        };
         Ok(())
     }
 
     #[inline(always)]
     fn string(&mut self, body: &[u8], nest: &Nest, text: Text, end: usize) -> Result<(), Kind> {
         if self.counted {
-            let raw = body.get(text.start..end).unwrap_or_default();
-            if (self.item_key && nest.in_object()) || raw.starts_with(b"data:") {
+            let is_item = (self.item_key && nest.in_object())
+                || (body.get(text.start) == Some(&b'd')
+                    && body.get(text.start..end).is_some_and(|raw| raw.starts_with(b"data:")));
+            if is_item {
                 self.spans.estimate.items = self.spans.estimate.items.saturating_add(1);
             } else {
-                self.spans.estimate.ascii += (raw.len() - text.non_ascii) as u64;
+                self.spans.estimate.ascii += (end - text.start - text.non_ascii) as u64;
                 self.spans.estimate.non_ascii += text.non_ascii as u64;
             }
         }
@@ -352,6 +361,10 @@ impl Reader {
 
 /// A model is text of bounded length that is not blank and that a log line can carry.
 fn judge_model(raw: &[u8]) -> Result<(), Kind> {
+    let plain = raw.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'\\');
+    if plain && !raw.is_empty() && raw.len() <= MODEL_BYTES_MAX {
+        return Ok(());
+    }
     if raw.len() > MODEL_RAW_MAX {
         return Err(Kind::ModelTooLong);
     }

@@ -1,13 +1,11 @@
 //! The inside of a string: finds its end and checks controls, escapes and UTF-8 on the way.
 //!
-//! Sixteen bytes a step, written so that the compiler turns the comparison into vector code
-//! without any `unsafe`; a byte that needs judgement is looked at alone. Can stop at any byte:
-//! an unfinished escape or character is taken up again from its first byte (at most six bytes).
+//! Plain bytes are skipped by [`Window`]; a byte that needs judgement is looked at alone. Can
+//! stop at any byte: an unfinished escape or character is taken up again from its first byte
+//! (at most six bytes).
 
 use super::error::JsonErrorKind as Kind;
-
-/// Bytes looked at in one step: one vector register of every 64-bit x86 and ARM.
-const STEP: usize = 16;
+use super::window::Window;
 
 /// A string in progress.
 #[derive(Clone, Copy, Debug)]
@@ -37,19 +35,9 @@ pub(super) enum TextStop {
 }
 
 /// Goes on from `pos`, which is inside the string and not inside an escape or character.
-#[inline(always)]
-pub(super) fn scan(body: &[u8], pos: usize, text: &mut Text) -> TextStop {
-    let pos = skip_plain(body, pos);
-    match body.get(pos) {
-        Some(b'"') => TextStop::Quote(pos),
-        None => TextStop::More(pos),
-        Some(_) => scan_judged(body, pos, text),
-    }
-}
-
-/// The rest of a string that has at least one byte to be judged at `pos`.
 #[inline(never)]
-fn scan_judged(body: &[u8], mut pos: usize, text: &mut Text) -> TextStop {
+pub(super) fn scan(body: &[u8], pos: usize, text: &mut Text, window: &mut Window) -> TextStop {
+    let mut pos = window.next_special(body, pos);
     loop {
         let Some(&byte) = body.get(pos) else { return TextStop::More(pos) };
         let judged = match byte {
@@ -62,7 +50,7 @@ fn scan_judged(body: &[u8], mut pos: usize, text: &mut Text) -> TextStop {
             _ => Step::Bad(Kind::ControlInString, pos),
         };
         match judged {
-            Step::Past(next) => pos = skip_plain(body, next),
+            Step::Past(next) => pos = window.next_special(body, next),
             Step::More(at) => return TextStop::More(at),
             Step::Bad(kind, at) => return TextStop::Bad(kind, at),
         }
@@ -73,43 +61,6 @@ enum Step {
     Past(usize),
     More(usize),
     Bad(Kind, usize),
-}
-
-/// The first position from `pos` on that is a quote, a backslash, a control or not ASCII; the
-/// end of the body if there is none.
-#[inline(always)]
-pub(super) fn skip_plain(body: &[u8], mut pos: usize) -> usize {
-    while let Some(chunk) = body.get(pos..).and_then(|rest| rest.first_chunk::<STEP>()) {
-        let hits = special(chunk);
-        if hits != 0 {
-            return pos + (hits.trailing_zeros() / 8) as usize;
-        }
-        pos += STEP;
-    }
-    skip_plain_tail(body, pos)
-}
-
-fn skip_plain_tail(body: &[u8], mut pos: usize) -> usize {
-    while body.get(pos).is_some_and(|&byte| !is_special(byte)) {
-        pos += 1;
-    }
-    pos
-}
-
-/// One byte of ones for each special byte, the first byte lowest.
-#[inline(always)]
-fn special(chunk: &[u8; STEP]) -> u128 {
-    let mut hits = [0u8; STEP];
-    for (hit, &byte) in hits.iter_mut().zip(chunk) {
-        *hit = if is_special(byte) { 0xff } else { 0 };
-    }
-    u128::from_le_bytes(hits)
-}
-
-/// As a signed byte everything from 0x80 is negative: one comparison finds it and the controls.
-#[inline(always)]
-fn is_special(byte: u8) -> bool {
-    (byte == b'"') | (byte == b'\\') | (byte.cast_signed() < 0x20)
 }
 
 /// The escape whose backslash is at `pos`.

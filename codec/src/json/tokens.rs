@@ -2,17 +2,20 @@
 //! goes on from there, over a body that is contiguous and grows.
 //!
 //! It checks everything RFC 8259 asks and tells a [`Visit`] of keys, values and brackets; it
-//! keeps no text and looks at no byte twice but an unfinished word, escape or character. Nesting
-//! is one bit a level, so depth costs no stack. The top level must be an object.
+//! keeps no text and looks at no byte twice but an unfinished word, escape or character. The top
+//! level must be an object.
+//!
+//! Two readers of the same grammar: `run_compact` (in [`compact`]) knows only the shortest way
+//! through JSON as SDKs write it and leaves whatever else it meets to `step`, which knows all.
+
+mod compact;
 
 use super::error::{JsonError, JsonErrorKind as Kind};
+use super::nest::Nest;
 use super::number::{self, NumberState, NumberStop};
 use super::span::Span;
 use super::text::{self, Text, TextStop};
-
-/// Deepest nesting taken (DESIGN §16.16): far beyond any real body, and one bit a level makes
-/// it 128 bytes a scan.
-pub const DEPTH_MAX: usize = 1024;
+use super::window::Window;
 
 /// What the machine reports. `depth` is the number of containers around the thing named.
 pub(super) trait Visit {
@@ -30,7 +33,7 @@ pub(super) trait Visit {
 
 /// What may come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expect {
+enum Expect {
     /// The top-level object.
     Start,
     /// After `{`.
@@ -55,15 +58,6 @@ pub(super) enum Expect {
     Done,
 }
 
-/// The containers around the current position.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Nest {
-    depth: usize,
-    in_object: bool,
-    /// Bit d: the container at depth d is an object.
-    kinds: [u64; DEPTH_MAX / 64],
-}
-
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tokens {
     pos: usize,
@@ -74,10 +68,10 @@ pub(super) struct Tokens {
     nest: Nest,
 }
 
-/// What one token left behind: where to go on, and with what.
+/// Where to go on, and with what.
 type Next = Result<(usize, Expect), Halt>;
 
-/// Why the loop stops.
+/// Why the machine stops.
 enum Halt {
     /// All that has arrived was looked at; go on here, with this.
     More(usize, Expect),
@@ -92,7 +86,7 @@ impl Tokens {
             text: Text::at(0),
             number_start: 0,
             number: NumberState::Start,
-            nest: Nest { depth: 0, in_object: false, kinds: [0; DEPTH_MAX / 64] },
+            nest: Nest::new(),
         }
     }
 
@@ -106,24 +100,50 @@ impl Tokens {
 
     /// Goes on to the end of `body`.
     pub(super) fn run(&mut self, body: &[u8], visit: &mut impl Visit) -> Result<(), JsonError> {
-        let mut pos = self.pos;
-        let mut expect = self.expect;
+        let mut window = Window::new();
+        let (mut pos, mut expect) = (self.pos, self.expect);
         loop {
-            let next = match expect {
-                Expect::InString => self.string(body, pos, visit),
-                Expect::InKey => self.key(body, pos, visit),
-                Expect::InNumber => self.number(body, pos, visit),
-                _ => self.between(body, pos, expect, visit),
-            };
+            let next = self
+                .run_compact(body, pos, expect, &mut window, visit)
+                .and_then(|(pos, expect)| self.step(body, pos, expect, &mut window, visit));
             match next {
-                Ok(step) => (pos, expect) = step,
+                Ok(next) => (pos, expect) = next,
                 Err(Halt::More(at, with)) => {
-                    self.pos = at;
-                    self.expect = with;
+                    (self.pos, self.expect) = (at, with);
                     return Ok(());
                 }
                 Err(Halt::Bad(kind, offset)) => return Err(JsonError { kind, offset }),
             }
+        }
+    }
+
+    /// One token, or the rest of one.
+    #[inline(never)]
+    fn step(
+        &mut self,
+        body: &[u8],
+        pos: usize,
+        expect: Expect,
+        window: &mut Window,
+        visit: &mut impl Visit,
+    ) -> Next {
+        match expect {
+            Expect::InKey => match text::scan(body, pos, &mut self.text, window) {
+                TextStop::Quote(end) => {
+                    self.end_key(body, end, visit)?;
+                    Ok((end + 1, Expect::Colon))
+                }
+                stop => Err(stop.into_halt(expect)),
+            },
+            Expect::InString => match text::scan(body, pos, &mut self.text, window) {
+                TextStop::Quote(end) => {
+                    self.end_string(body, end, visit)?;
+                    Ok((end + 1, Expect::After))
+                }
+                stop => Err(stop.into_halt(expect)),
+            },
+            Expect::InNumber => self.number(body, pos, visit),
+            _ => self.between(body, pos, expect, visit),
         }
     }
 
@@ -144,14 +164,14 @@ impl Tokens {
             }
         };
         match (expect, byte) {
-            (Expect::After, b',') => Ok((pos + 1, self.after_comma())),
+            (Expect::After, b',') => Ok(self.comma(pos)),
             (Expect::Key | Expect::KeyOrEnd, b'"') => Ok(self.begin_text(pos, Expect::InKey)),
             (Expect::Colon, b':') => Ok((pos + 1, Expect::Value)),
             (Expect::Value | Expect::ValueOrEnd, _) => self.value(body, pos, byte, expect, visit),
-            (Expect::After | Expect::KeyOrEnd, b'}') if self.nest.in_object => {
+            (Expect::After | Expect::KeyOrEnd, b'}') if self.nest.in_object() => {
                 Ok(self.close(pos, visit))
             }
-            (Expect::After, b']') if !self.nest.in_object => Ok(self.close(pos, visit)),
+            (Expect::After, b']') if !self.nest.in_object() => Ok(self.close(pos, visit)),
             (Expect::Start, b'{') => self.open(pos, true, visit),
             (Expect::Start, _) => Err(Halt::Bad(Kind::NotAnObject, pos)),
             (Expect::Done, _) => Err(Halt::Bad(Kind::TrailingBytes, pos)),
@@ -176,7 +196,7 @@ impl Tokens {
             b'-' | b'0'..=b'9' => {
                 self.number_start = pos;
                 self.number = NumberState::Start;
-                Ok((pos, Expect::InNumber))
+                self.number(body, pos, visit)
             }
             b't' => self.literal(body, pos, b"true", expect, visit),
             b'f' => self.literal(body, pos, b"false", expect, visit),
@@ -185,43 +205,23 @@ impl Tokens {
         }
     }
 
-    #[inline(always)]
     fn begin_text(&mut self, quote: usize, expect: Expect) -> (usize, Expect) {
         self.text = Text::at(quote + 1);
         (quote + 1, expect)
     }
 
     #[inline(always)]
-    fn key(&mut self, body: &[u8], pos: usize, visit: &mut impl Visit) -> Next {
-        match text::scan(body, pos, &mut self.text) {
-            TextStop::Quote(end) => {
-                let start = self.text.start;
-                visit
-                    .key(body, self.nest.depth, self.text, end)
-                    .map_err(|kind| Halt::Bad(kind, start))?;
-                match body.get(end + 1) {
-                    Some(b':') => Ok((end + 2, Expect::Value)),
-                    _ => Ok((end + 1, Expect::Colon)),
-                }
-            }
-            TextStop::More(at) => Err(Halt::More(at, Expect::InKey)),
-            TextStop::Bad(kind, at) => Err(Halt::Bad(kind, at)),
-        }
+    fn end_key(&self, body: &[u8], end: usize, visit: &mut impl Visit) -> Result<(), Halt> {
+        visit
+            .key(body, self.nest.depth(), self.text, end)
+            .map_err(|kind| Halt::Bad(kind, self.text.start))
     }
 
     #[inline(always)]
-    fn string(&mut self, body: &[u8], pos: usize, visit: &mut impl Visit) -> Next {
-        match text::scan(body, pos, &mut self.text) {
-            TextStop::Quote(end) => {
-                let start = self.text.start;
-                visit
-                    .string(body, &self.nest, self.text, end)
-                    .map_err(|kind| Halt::Bad(kind, start))?;
-                Ok((end + 1, Expect::After))
-            }
-            TextStop::More(at) => Err(Halt::More(at, Expect::InString)),
-            TextStop::Bad(kind, at) => Err(Halt::Bad(kind, at)),
-        }
+    fn end_string(&self, body: &[u8], end: usize, visit: &mut impl Visit) -> Result<(), Halt> {
+        visit
+            .string(body, &self.nest, self.text, end)
+            .map_err(|kind| Halt::Bad(kind, self.text.start))
     }
 
     fn number(&mut self, body: &[u8], pos: usize, visit: &mut impl Visit) -> Next {
@@ -229,7 +229,7 @@ impl Tokens {
             NumberStop::End(end) => {
                 let start = self.number_start;
                 visit
-                    .scalar(body, self.nest.depth, Span { start, end })
+                    .scalar(body, self.nest.depth(), Span { start, end })
                     .map_err(|kind| Halt::Bad(kind, start))?;
                 Ok((end, Expect::After))
             }
@@ -255,13 +255,13 @@ impl Tokens {
             }
         }
         let span = Span { start: pos, end: pos + word.len() };
-        visit.scalar(body, self.nest.depth, span).map_err(|kind| Halt::Bad(kind, pos))?;
+        visit.scalar(body, self.nest.depth(), span).map_err(|kind| Halt::Bad(kind, pos))?;
         Ok((span.end, Expect::After))
     }
 
     #[inline(always)]
     fn open(&mut self, pos: usize, object: bool, visit: &mut impl Visit) -> Next {
-        visit.open(self.nest.depth, object, pos).map_err(|kind| Halt::Bad(kind, pos))?;
+        visit.open(self.nest.depth(), object, pos).map_err(|kind| Halt::Bad(kind, pos))?;
         if !self.nest.push(object) {
             return Err(Halt::Bad(Kind::TooDeep, pos));
         }
@@ -271,42 +271,22 @@ impl Tokens {
     #[inline(always)]
     fn close(&mut self, pos: usize, visit: &mut impl Visit) -> (usize, Expect) {
         self.nest.pop();
-        visit.close(self.nest.depth, pos + 1);
-        (pos + 1, if self.nest.depth == 0 { Expect::Done } else { Expect::After })
+        visit.close(self.nest.depth(), pos + 1);
+        (pos + 1, if self.nest.depth() == 0 { Expect::Done } else { Expect::After })
     }
 
     #[inline(always)]
-    fn after_comma(&self) -> Expect {
-        if self.nest.in_object { Expect::Key } else { Expect::Value }
+    fn comma(&self, pos: usize) -> (usize, Expect) {
+        (pos + 1, if self.nest.in_object() { Expect::Key } else { Expect::Value })
     }
 }
 
-impl Nest {
-    pub(super) fn depth(&self) -> usize {
-        self.depth
-    }
-
-    pub(super) fn in_object(&self) -> bool {
-        self.in_object
-    }
-
-    /// False if this would be one level too many.
-    #[inline(always)]
-    fn push(&mut self, object: bool) -> bool {
-        let depth = self.depth;
-        let Some(word) = self.kinds.get_mut(depth / 64) else { return false };
-        let bit = 1u64 << (depth % 64);
-        *word = if object { *word | bit } else { *word & !bit };
-        self.depth = depth + 1;
-        self.in_object = object;
-        true
-    }
-
-    #[inline(always)]
-    fn pop(&mut self) {
-        self.depth = self.depth.saturating_sub(1);
-        let parent = self.depth.wrapping_sub(1);
-        let word = self.kinds.get(parent / 64).copied().unwrap_or_default();
-        self.in_object = word >> (parent % 64) & 1 == 1;
+impl TextStop {
+    /// What a string that did not end means for the machine.
+    fn into_halt(self, expect: Expect) -> Halt {
+        match self {
+            Self::Quote(at) | Self::More(at) => Halt::More(at, expect),
+            Self::Bad(kind, at) => Halt::Bad(kind, at),
+        }
     }
 }

@@ -125,8 +125,14 @@ mod tests {
 
     #[test]
     fn answers_are_read_alike_in_any_pieces() {
-        let text = b"HTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc\
-            HTTP/1.1 429 No\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n1\r\nx\r\n0\r\n\r\n";
+        let text = [
+            "HTTP/1.1 103 Early\r\nA: b\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+            "HTTP/1.1 429 No\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n",
+            "1\r\nx\r\n0\r\n\r\n",
+        ]
+        .concat()
+        .into_bytes();
         for piece in 1..=text.len() {
             let (mut reader, mut seen) = (AnswerReader::default(), Vec::new());
             for mut part in text.chunks(piece) {

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use super::class::Class;
 
 /// Examples of unexpected outcomes kept per class.
-const EXAMPLES_MAX: usize = 5;
+const EXAMPLES_MAX: usize = 3;
 
 /// Longest latency told apart, in microseconds: ten minutes.
 const LATENCY_US_MAX: u64 = 600_000_000;

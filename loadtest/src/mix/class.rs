@@ -67,7 +67,7 @@ pub(super) struct Request {
     pub(super) body_bytes: Option<usize>,
     pub(super) key: Key,
     pub(super) chunked: bool,
-    /// Further field lines, line ends included; `{length}` is the body's.
+    /// Further field lines, line ends included; `{length}` is the body's, `{key}` the run's.
     pub(super) fields: Option<String>,
     /// Instead of the request line.
     pub(super) line: Option<String>,

@@ -158,9 +158,10 @@ impl fmt::Display for Report {
                 class.outcomes.iter().map(|(name, count)| format!("{name}: {count}")).collect();
             let (name, group, p99) = (&class.name, class.group, class.latency_us.p99);
             writeln!(out, "{name:<22} {group:<10} {p99:>10}  {}", outcomes.join(", "))?;
-            for example in &class.examples {
-                let expected = class.expected.join(" or ");
-                writeln!(out, "    UNEXPECTED {example}, expected {expected}")?;
+            if class.unexpected > 0 {
+                let (expected, examples) = (class.expected.join(" or "), class.examples.join(", "));
+                let count = class.unexpected;
+                writeln!(out, "    UNEXPECTED {count}, expected {expected}: {examples}")?;
             }
         }
         if self.surplus_bytes > 0 {

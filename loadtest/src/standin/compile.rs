@@ -67,6 +67,7 @@ pub(super) fn play(scenario: &Scenario, call: Call<'_>) -> Result<Play, Scenario
         (1, _) => Rounds::Same,
         (_, Count::Call) => Rounds::Call,
         (_, Count::Connection) => Rounds::Connection,
+        (_, Count::Model) => Rounds::Model,
     };
     Ok(Play { name: scenario.name.as_str().into(), rounds, scripts })
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::context::Context;
 use super::pages::{self, Page};
 use super::request::{Reading, Request};
+use super::run::{Run, Written};
 use super::script::{Action, Script};
 use crate::clock;
 use crate::loopback;
@@ -42,19 +43,6 @@ enum Phase {
     Draining,
     /// The same without reading: the peer's sending side fills up.
     Lingering,
-}
-
-#[derive(Debug)]
-struct Run {
-    script: Rc<Script>,
-    at: usize,
-    /// Bytes of the present action that were written.
-    offset: usize,
-    sent_bytes: u64,
-    /// Its number in the tally; pages about the stand-in have none.
-    sequence: Option<u64>,
-    /// The request asked for the end of the connection.
-    last: bool,
 }
 
 /// One connection.
@@ -140,7 +128,7 @@ impl Connection {
             if let Some(sequence) = run.sequence {
                 context.tally.peer_left(sequence);
             }
-            note_end(run, false, context);
+            run.end(false, context);
         }
     }
 
@@ -276,8 +264,7 @@ impl Connection {
         len: usize,
         context: &mut Context,
     ) -> Step {
-        self.phase =
-            Phase::Playing(Run { script, at: 0, offset: 0, sent_bytes: 0, sequence, last });
+        self.phase = Phase::Playing(Run::new(script, sequence, last));
         match self.advance(context) {
             Fate::Keep => Step::Next(len),
             Fate::Drop => Step::Drop,
@@ -308,7 +295,7 @@ impl Connection {
                 return self.finish(context);
             };
             match action {
-                Action::Send(bytes) => match write(&self.stream, run, bytes, &script) {
+                Action::Send(bytes) => match run.write(&self.stream, bytes) {
                     Written::All => {}
                     Written::Blocked => return self.watch(Interest::Write, context),
                     Written::Pause => return self.pause(script.pace_ms, context),
@@ -320,7 +307,7 @@ impl Connection {
                 }
                 Action::Close => return self.end_in_order(context),
                 Action::CloseHard | Action::Reset => {
-                    note_end(run, script.whole, context);
+                    run.end(script.whole, context);
                     if *action == Action::Reset && loopback::reset_on_close(&self.stream).is_err() {
                         context.trouble += 1;
                     }
@@ -328,10 +315,8 @@ impl Connection {
                     return Fate::Drop;
                 }
                 Action::Hang => {
-                    note_end(run, false, context);
-                    self.phase = Phase::Draining;
-                    self.wake(HANG, context);
-                    return self.watch(Interest::Read, context);
+                    run.end(false, context);
+                    return self.stay(script.early.is_some(), HANG, context);
                 }
             }
         }
@@ -342,7 +327,7 @@ impl Connection {
             if run.last {
                 return self.end_in_order(context);
             }
-            note_end(run, run.script.whole, context);
+            run.end(run.script.whole, context);
         }
         self.phase = Phase::Reading;
         Fate::Keep
@@ -354,14 +339,23 @@ impl Connection {
         let mut early = false;
         if let Phase::Playing(run) = &self.phase {
             early = run.script.early.is_some();
-            note_end(run, run.script.whole, context);
+            run.end(run.script.whole, context);
         }
         if self.stream.shutdown(Shutdown::Write).is_err() {
             return Fate::Drop;
         }
-        self.phase = if early { Phase::Lingering } else { Phase::Draining };
-        self.wake(LINGER, context);
-        self.watch(if early { Interest::Nothing } else { Interest::Read }, context)
+        self.stay(early, LINGER, context)
+    }
+
+    /// Sends nothing more and waits for the peer to leave; reads on unless told not to.
+    fn stay(&mut self, unread: bool, limit: Duration, context: &mut Context) -> Fate {
+        self.wake(limit, context);
+        if unread {
+            self.phase = Phase::Lingering;
+            return self.watch(Interest::Nothing, context);
+        }
+        self.phase = Phase::Draining;
+        self.watch(Interest::Read, context)
     }
 
     fn pause(&mut self, ms: u64, context: &mut Context) -> Fate {
@@ -388,41 +382,6 @@ impl Connection {
         }
         Fate::Keep
     }
-}
-
-fn note_end(run: &Run, whole: bool, context: &mut Context) {
-    if let Some(sequence) = run.sequence {
-        context.tally.end(sequence, run.sent_bytes, whole);
-    }
-}
-
-enum Written {
-    All,
-    Blocked,
-    Pause,
-    Failed,
-}
-
-fn write(mut stream: &TcpStream, run: &mut Run, bytes: &[u8], script: &Script) -> Written {
-    while run.offset < bytes.len() {
-        let rest = &bytes[run.offset..];
-        let piece = &rest[..script.split.unwrap_or(rest.len()).min(rest.len())];
-        match stream.write(piece) {
-            Ok(n) => {
-                run.offset += n;
-                run.sent_bytes += n as u64;
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Written::Blocked,
-            Err(_) => return Written::Failed,
-        }
-        if script.pace_ms > 0 && run.offset < bytes.len() {
-            return Written::Pause;
-        }
-    }
-    run.offset = 0;
-    run.at += 1;
-    Written::All
 }
 
 fn would_wait(error: &std::io::Error) -> bool {

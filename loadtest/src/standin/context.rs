@@ -61,6 +61,7 @@ impl Context {
         let round = match play.rounds {
             Rounds::Same => 0,
             Rounds::Connection => usize::try_from(on_connection).unwrap_or(usize::MAX),
+            Rounds::Model => self.calls.count(&play, Some(model)),
             Rounds::Call => self.calls.count(&play, request.head.field("x-tollgate-request-id")),
         };
         let script = play.round(round).map_or_else(pages::not_found, Rc::clone);

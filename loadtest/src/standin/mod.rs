@@ -15,6 +15,7 @@ mod library;
 mod model;
 mod pages;
 mod request;
+mod run;
 mod scenario;
 mod script;
 mod server;

@@ -44,6 +44,8 @@ pub(super) enum Count {
     Call,
     /// Requests on one connection.
     Connection,
+    /// Requests that name one model, whoever sends them: a client's own retries.
+    Model,
 }
 
 /// One thing done.

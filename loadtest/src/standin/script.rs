@@ -53,6 +53,8 @@ pub(super) enum Rounds {
     Call,
     /// By requests on one connection.
     Connection,
+    /// By requests that name the same model.
+    Model,
 }
 
 /// All scripts of one model name.

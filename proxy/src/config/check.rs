@@ -103,7 +103,8 @@ fn sorted<'m, V: 'm>(
     entries.into_iter()
 }
 
-fn provider_line(provider: &Provider) -> String {
+/// A provider on one line: name, kind, base URL, patterns.
+pub fn provider_line(provider: &Provider) -> String {
     let mut text = format!("{} ({}) at {}", provider.name, kind(provider), url(provider));
     if !provider.serves.is_empty() {
         // Formatting into a String cannot fail.

@@ -7,6 +7,7 @@ use crate::config::snapshot::{Host, Snapshot};
 use crate::upstream::addresses::{ADDRESSES_MAX, Addresses};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often names are looked up again: well within the age of a pooled connection, so that a
@@ -29,6 +30,26 @@ pub async fn resolve(snapshot: &Snapshot, known: &Addresses) -> Addresses {
         found.insert(name.clone(), list.into());
     }
     Addresses::new(found)
+}
+
+/// Looks the names up again every [`REFRESH`] for as long as the process lives, and publishes
+/// what has changed.
+pub async fn follow(
+    snapshot: Arc<Snapshot>,
+    mut known: Arc<Addresses>,
+    publish: impl Fn(&Arc<Addresses>),
+) {
+    if !snapshot.providers.iter().any(|provider| matches!(provider.host, Host::Name(_))) {
+        return;
+    }
+    loop {
+        tokio::time::sleep(REFRESH).await;
+        let fresh = resolve(&snapshot, &known).await;
+        if fresh != *known {
+            known = Arc::new(fresh);
+            publish(&known);
+        }
+    }
 }
 
 async fn lookup(name: &str) -> Vec<IpAddr> {

@@ -92,7 +92,7 @@ impl ModelPrice {
     /// What these tokens cost. Each token is in one bucket, so the price is a dot product; the
     /// tier is chosen by the total input.
     pub fn cost(&self, usage: &UsageEnvelope) -> PicoUsd {
-        let input = usage.total_input();
+        let input = usage.input_total();
         let tier = self.tiers.iter().rev().find(|t| input > t.above_input || t.above_input == 0);
         let Some(Tier { rates, .. }) = tier else { return PicoUsd(0) };
         let terms = [

@@ -68,10 +68,16 @@ pub const REFUSAL_CODES: [&str; 25] = [
 pub const ROUTES: [&str; 6] =
     ["chat_completions", "models", "health", "unserved", "responses", "unknown"];
 
+/// Classes of an answer's status, in the order of their counters.
+pub const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// Drivers, by the value of [`Counters::driver`].
+pub const DRIVERS: [&str; 4] = ["starting", "io_uring+coop", "io_uring", "epoll"];
+
 /// What one shard counts.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// 0 starting, 1 io_uring+coop, 2 io_uring, 3 epoll.
+    /// The driver in force, a place in [`DRIVERS`].
     pub driver: Counter,
     /// The configuration version in force.
     pub snapshot_version: Counter,
@@ -81,8 +87,8 @@ pub struct Counters {
     pub connections: Counter,
     /// `accept` failures, by descriptor limits mostly.
     pub accept_errors: Counter,
-    /// Answers by route and class of status (1xx to 5xx; 0 is "no answer").
-    pub requests: [[Counter; 6]; ROUTES.len()],
+    /// Answers by route and class of status.
+    pub requests: [[Counter; CLASSES.len()]; ROUTES.len()],
     /// Refusals by code.
     pub refusals: [Counter; REFUSAL_CODES.len()],
     /// Attempts begun.

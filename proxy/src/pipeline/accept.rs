@@ -121,15 +121,13 @@ async fn next<'s, I: Io>(
     let mut scan = HeadScan::new();
     loop {
         if !client.inbox.is_empty() {
-            let begins = busy.is_none();
-            if begins {
-                *busy = Some(Busy::new(&shard.busy));
-            }
+            let begun = busy.is_some();
+            busy.get_or_insert_with(|| Busy::new(&shard.busy));
             if let Some(next) = head(shard, client, &mut scan) {
                 client.timer.disarm();
                 return next;
             }
-            if begins {
+            if !begun {
                 // One limit from the first byte to the last: a slow sender does not renew it.
                 client.timer.arm(deadlines.header);
             }
@@ -153,12 +151,10 @@ async fn next<'s, I: Io>(
                 let origin = origin(shard, routes::guess_dialect(&client.inbox));
                 return Next::Refused(Refusal::RequestTimeout, origin);
             }
-            Event::Fired => {
-                let woken = sleep(shard, client, deadlines.client_idle).await;
-                if !woken {
-                    return Next::Closed;
-                }
-            }
+            Event::Fired => match sleep(shard, client, deadlines.client_idle).await {
+                true => {}
+                false => return Next::Closed,
+            },
             _ => {}
         }
     }
@@ -215,7 +211,9 @@ async fn sleep<I: Io>(
     matches!(woken, Some(Ok(())))
 }
 
-/// Reads what has arrived of a head. The field table lives on this stack only.
+/// Reads what has arrived of a head. The field table lives on this stack only, which is why it is
+/// not made a part of the task's poll function.
+#[inline(never)]
 fn head<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
@@ -272,4 +270,29 @@ fn origin<I: Io>(shard: &Shard<I>, dialect: Dialect) -> Origin {
 
 fn mint<I: Io>(shard: &Shard<I>) -> RequestId {
     shard.mint.borrow_mut().mint(shard.now().wall.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::ring::{RingIo, RingStream};
+
+    /// A connection's task is this future, allocated once when it is accepted (DESIGN §9, rule 7).
+    const FUTURE_BYTES_MAX: usize = 4096;
+
+    fn size_of_output<F: Future>(_: impl FnOnce(Rc<Shard<RingIo>>, RingStream) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn the_connection_future_stays_small() {
+        let whole = size_of_output(connection::<RingIo>);
+        println!(
+            "connection future {whole} B; request scan {} B, reply scan {} B, record {} B",
+            size_of::<codec::json::RequestScan>(),
+            size_of::<codec::json::ReplyScan>(),
+            size_of::<store::record::Record>(),
+        );
+        assert!(whole <= FUTURE_BYTES_MAX, "{whole} bytes");
+    }
 }

@@ -1,6 +1,7 @@
 //! Sends the request and waits for the head of an answer. What to do after an attempt is decided
 //! by `govern::walk`; this file only carries it out.
 
+use super::answer::AnswerHead;
 use super::client::{Client, Presence};
 use super::open::{Call, Held};
 use super::parse::Request;
@@ -16,7 +17,7 @@ use crate::shard::Shard;
 use crate::upstream::Upstream;
 use crate::upstream::outgoing::{FLAT_MAX, From, Outgoing};
 use crate::upstream::request::{Parts, write_head};
-use codec::http1::{Fields, HeadScan, ResponseHead};
+use codec::http1::{Fields, HeadScan};
 use std::net::SocketAddr;
 
 /// A head of an answer, and the connection its body comes from.
@@ -24,7 +25,7 @@ pub(super) struct Answer<S> {
     /// The connection; its inbox begins with the head.
     pub upstream: Upstream<S>,
     /// The head.
-    pub head: ResponseHead,
+    pub head: AnswerHead,
     /// Whether the request was wholly sent: else the connection cannot be used again.
     pub sent: bool,
     /// When the first byte toward the upstream was handed over.
@@ -216,7 +217,7 @@ async fn exchange<I: Io>(
     call: &mut Call<'_>,
     upstream: &mut Upstream<I::Stream>,
     outgoing: &mut Outgoing,
-) -> Result<(ResponseHead, bool), Ended> {
+) -> Result<(AnswerHead, bool), Ended> {
     let deadlines = &call.snapshot.deadlines;
     let mut wait = Wait { sent: false, late: false, scan: HeadScan::new(), got_bytes: false };
     start_next(upstream, outgoing, &mut call.received.bytes);
@@ -237,7 +238,8 @@ async fn exchange<I: Io>(
             Event::UpstreamRead(done) => {
                 upstream.inbox = done.buffer;
                 let ended = !matches!(done.result, Ok(n) if n > 0);
-                if let Some(result) = wait.judge(upstream, ended) {
+                let (caller_id, buffers) = (client.caller_id(), &shard.buffers);
+                if let Some(result) = wait.judge(upstream, ended, caller_id, buffers) {
                     client.timer.disarm();
                     return result.map(|head| (head, wait.sent)).map_err(Ended::Attempt);
                 }
@@ -273,9 +275,11 @@ impl Wait {
         &mut self,
         upstream: &mut Upstream<S>,
         ended: bool,
-    ) -> Option<Result<ResponseHead, AttemptEnd>> {
+        caller_id: Option<&[u8]>,
+        buffers: &Buffers,
+    ) -> Option<Result<AnswerHead, AttemptEnd>> {
         self.got_bytes |= !upstream.inbox.is_empty();
-        match self.parse(upstream) {
+        match self.parse(upstream, caller_id, buffers) {
             Some(result) => Some(result),
             None if !ended => None,
             None if self.late => Some(Err(AttemptEnd::Timeout)),
@@ -284,12 +288,16 @@ impl Wait {
         }
     }
 
+    /// The field table lives on this stack only.
+    #[inline(never)]
     fn parse<S: Stream>(
         &mut self,
         upstream: &mut Upstream<S>,
-    ) -> Option<Result<ResponseHead, AttemptEnd>> {
+        caller_id: Option<&[u8]>,
+        buffers: &Buffers,
+    ) -> Option<Result<AnswerHead, AttemptEnd>> {
+        let mut fields = Fields::new();
         loop {
-            let mut fields = Fields::new();
             match self.scan.response(&upstream.inbox, &mut fields, false) {
                 Err(_) => return Some(Err(AttemptEnd::Invalid)),
                 Ok(None) => return None,
@@ -298,7 +306,12 @@ impl Wait {
                     upstream.inbox.drain(..head.head_len);
                     self.scan = HeadScan::new();
                 }
-                Ok(Some(head)) => return Some(Ok(head)),
+                Ok(Some(head)) => {
+                    let bytes = &upstream.inbox;
+                    let written = buffers.take();
+                    let head = AnswerHead::read(bytes, &head, &fields, caller_id, written);
+                    return Some(Ok(head));
+                }
             }
         }
     }

@@ -16,6 +16,7 @@ mod dispatch; //        attempts → an answer's head
 mod relay; //           answer → client
 mod settle; //          outcome → record
 
+mod answer;
 mod arriving;
 mod client;
 mod headers;
@@ -24,13 +25,15 @@ mod refuse; //          any refusal → client
 mod routes;
 
 use crate::config::snapshot::Snapshot;
+use crate::exchange::bundle::Principal;
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
 use crate::io::Io;
 use crate::shard::Shard;
-use body::Rest;
+use body::{Received, Rest};
 use client::Client;
-use open::Held;
+use codec::json::RequestSpans;
+use open::{Call, Held};
 use parse::Request;
 use refuse::Origin;
 use relay::Delivered;
@@ -105,12 +108,27 @@ async fn serve<I: Io>(
 ) -> Result<Delivered, Unserved> {
     let principal = authenticate::identify(snapshot, request)?;
     let (received, spans) = body::read(shard, client, request).await?;
+    let whole = (received, spans);
+    let mut call = opened(shard, snapshot, client, held, principal, whole, origin)?;
+    client.watch(&shard.buffers);
+    let answer = dispatch::walk(shard, client, request, &mut call, held).await?;
+    relay::pump(shard, client, request, &mut call, held, answer).await
+}
+
+/// The stages that never wait, so that what they need on the way is on this stack only.
+#[inline(never)]
+fn opened<'s, I: Io>(
+    shard: &Shard<I>,
+    snapshot: &'s Snapshot,
+    client: &mut Client<I::Stream>,
+    held: &mut Held,
+    principal: Principal,
+    (received, spans): (Received, RequestSpans),
+    origin: Origin,
+) -> Result<Call<'s>, Unserved> {
     admit::gate(shard, &spans).map_err(after_body)?;
     let mut asked = resolve::Asked::default();
     let plan = resolve::plan(snapshot, &received, &spans, &mut asked).map_err(after_body)?;
     let plan = reserve::funds(plan, &received, &mut client.model).map_err(after_body)?;
-    let mut call = open::slot(shard, snapshot, held, principal, received, plan, origin);
-    client.watch(&shard.buffers);
-    let answer = dispatch::walk(shard, client, request, &mut call, held).await?;
-    relay::pump(shard, client, request, &mut call, held, answer).await
+    Ok(open::slot(shard, snapshot, held, principal, received, plan, origin))
 }

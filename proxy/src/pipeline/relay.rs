@@ -10,9 +10,9 @@ mod whole;
 pub(super) use reply::Reply;
 pub(super) use whole::{Delivered, pump};
 
-use super::headers::{self, Fate};
+use super::answer::push;
 use super::refuse::write_connection;
-use codec::http1::{self, Fields, Framing, connection_lists};
+use codec::http1::{self, Framing};
 
 /// How an answer's body is framed toward the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,40 +39,13 @@ pub(super) struct Facts<'a> {
     pub is_10: bool,
 }
 
-/// Appends the client's head, made from the upstream's (`bytes`, parsed again into a table that
-/// lives only as long as this call).
-pub(super) fn write_head(
+/// Ends the client's head: our own fields, the framing, the blank line.
+fn finish_head(
     out: &mut Vec<u8>,
-    bytes: &[u8],
     framing: ClientFraming,
     facts: &Facts<'_>,
     caller_id: Option<&[u8]>,
 ) {
-    let mut fields = Fields::new();
-    let Ok(Some(head)) = http1::parse_response(bytes, &mut fields, false) else {
-        // Parsed once before, from the same bytes.
-        debug_assert!(false, "a head that was read is read again");
-        return;
-    };
-    out.extend_from_slice(b"HTTP/1.1 ");
-    http1::decimal(out, u64::from(head.status));
-    out.push(b' ');
-    out.extend_from_slice(head.reason.of(bytes));
-    out.extend_from_slice(b"\r\n");
-    let terminal = fields.first(bytes, "retry-after").is_some_and(is_long);
-    for (name, value) in fields.iter(bytes) {
-        let ours = terminal && name.eq_ignore_ascii_case(b"x-should-retry");
-        let forward = headers::of_response(name) == Fate::Forward;
-        if ours || !forward || connection_lists(bytes, &fields, name) {
-            continue;
-        }
-        let renamed = caller_id.is_some() && is_request_id(name);
-        let name = if renamed { b"x-tollgate-upstream-request-id".as_slice() } else { name };
-        push(out, name, value);
-    }
-    if terminal {
-        push(out, b"x-should-retry", b"false");
-    }
     push(out, b"x-tollgate-request-id", facts.request_id);
     if let Some(id) = caller_id {
         push(out, b"x-request-id", id);
@@ -89,29 +62,6 @@ pub(super) fn write_head(
         ClientFraming::Close => {}
     }
     write_connection(out, facts.close, facts.is_10);
-    out.extend_from_slice(b"\r\n");
-}
-
-/// Longest `Retry-After`, in seconds, after which a client's own retry makes sense (DESIGN §6).
-const RETRY_AFTER_MAX: u64 = 60;
-
-/// Whether a `Retry-After` in seconds is above that. A date is left to the client.
-fn is_long(retry_after: &[u8]) -> bool {
-    let digits = !retry_after.is_empty() && retry_after.iter().all(u8::is_ascii_digit);
-    let seconds = std::str::from_utf8(retry_after).ok().and_then(|text| text.parse().ok());
-    // Digits that no number holds are a long time as well.
-    digits && seconds.is_none_or(|seconds: u64| seconds > RETRY_AFTER_MAX)
-}
-
-fn is_request_id(name: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(b"x-request-id") || name.eq_ignore_ascii_case(b"request-id")
-}
-
-/// Name and value come from a parsed head, or are ours: no byte in them ends a line.
-fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
 }
 

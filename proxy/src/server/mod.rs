@@ -5,6 +5,7 @@ pub mod thread;
 
 use crate::config::Config;
 use crate::control::resolver;
+use crate::io::affinity;
 use crate::io::runtime::Driver;
 use crate::observe::counters::Counters;
 use crate::shard::mailbox::{Letter, Mailbox};
@@ -28,7 +29,8 @@ const BACKLOG: i32 = 4096;
 pub struct Options {
     /// Whether settled records are kept for [`Node::take_records`].
     pub keep_records: bool,
-    /// Whether each shard stays on a core of its own.
+    /// Whether each shard stays on a core of its own, if there are as many shards as cores. On a
+    /// machine with more of them others run too, and all of them would pin the first cores.
     pub pin: bool,
 }
 
@@ -40,9 +42,44 @@ pub struct Node {
     pub counters: Vec<Arc<Counters>>,
     /// What each shard runs on.
     pub drivers: Vec<Driver>,
-    mailboxes: Vec<Mailbox>,
-    records: Vec<Arc<ArrayQueue<Record>>>,
+    /// The core of each shard; empty if the kernel moves them.
+    pub cores: Vec<usize>,
+    /// Where the providers were when it started.
+    pub addresses: Arc<Addresses>,
+    /// The way to every shard.
+    pub post: Post,
+    /// What the shards have settled.
+    pub records: Records,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// The way to every shard, for whoever has something to tell them.
+#[derive(Clone, Default)]
+pub struct Post(Vec<Mailbox>);
+
+impl Post {
+    /// Tells every shard something.
+    pub fn tell(&self, letter: impl Fn() -> Letter) {
+        for mailbox in &self.0 {
+            // A full mailbox belongs to a shard that is gone.
+            let _ = mailbox.send(letter());
+        }
+    }
+}
+
+/// The settled records of every shard, for whoever prints them.
+#[derive(Clone, Default)]
+pub struct Records(Vec<Arc<ArrayQueue<Record>>>);
+
+impl Records {
+    /// Records settled since the last call.
+    pub fn take(&self, mut each: impl FnMut(Record)) {
+        for queue in &self.0 {
+            while let Some(record) = queue.pop() {
+                each(record);
+            }
+        }
+    }
 }
 
 impl Node {
@@ -51,12 +88,16 @@ impl Node {
         let addresses = Arc::new(resolve_once(config)?);
         let listeners = bind(config.listen_data, config.shards)?;
         let first = listeners.first().ok_or(io::ErrorKind::InvalidInput)?;
+        let cores = if options.pin { affinity::allowed() } else { Vec::new() };
+        let cores = if cores.len() == config.shards { cores } else { Vec::new() };
         let mut node = Node {
             data: first.local_addr()?,
             counters: Vec::new(),
             drivers: Vec::new(),
-            mailboxes: Vec::new(),
-            records: Vec::new(),
+            cores,
+            addresses: addresses.clone(),
+            post: Post::default(),
+            records: Records::default(),
             threads: Vec::new(),
         };
         let identity = mint_node()?;
@@ -68,7 +109,7 @@ impl Node {
                 node: identity,
                 start: 0,
                 driver: config.driver,
-                core: options.pin.then_some(number),
+                core: node.cores.get(number).copied(),
                 snapshot: config.snapshot.clone(),
                 addresses: addresses.clone(),
                 mailbox: Mailbox::default(),
@@ -92,8 +133,8 @@ impl Node {
         started: mpsc::Sender<io::Result<Driver>>,
     ) -> io::Result<()> {
         self.counters.push(setup.counters.clone());
-        self.mailboxes.push(setup.mailbox.clone());
-        self.records.extend(setup.records.clone());
+        self.post.0.push(setup.mailbox.clone());
+        self.records.0.extend(setup.records.clone());
         let thread = std::thread::Builder::new().name(format!("shard-{}", setup.number));
         self.threads.push(thread.spawn(move || {
             thread::run(setup, listener, |driver| drop(started.send(driver)));
@@ -101,26 +142,29 @@ impl Node {
         Ok(())
     }
 
-    /// Tells every shard something.
-    pub fn tell(&self, letter: impl Fn() -> Letter) {
-        for mailbox in &self.mailboxes {
-            // A full mailbox belongs to a shard that is gone.
-            let _ = mailbox.send(letter());
-        }
+    /// Asks every shard to take no more connections and to end when its exchanges have.
+    pub fn begin_drain(&self) {
+        self.post.tell(|| Letter::Drain);
     }
 
-    /// Records settled since the last call, of all shards.
-    pub fn take_records(&self, mut each: impl FnMut(Record)) {
-        for queue in &self.records {
-            while let Some(record) = queue.pop() {
-                each(record);
-            }
-        }
+    /// Shards that have ended.
+    pub fn ended(&self) -> usize {
+        self.threads.iter().filter(|thread| thread.is_finished()).count()
+    }
+
+    /// Whether every shard has ended.
+    pub fn is_over(&self) -> bool {
+        self.ended() == self.threads.len()
+    }
+
+    /// Leaves the shards to the end of the process, which is near: exchanges are cut.
+    pub fn abandon(mut self) {
+        self.threads.clear();
     }
 
     /// Lets exchanges under way end, then stops.
     pub fn drain(&mut self) {
-        self.tell(|| Letter::Drain);
+        self.begin_drain();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -135,7 +179,10 @@ impl Drop for Node {
 
 fn resolve_once(config: &Config) -> io::Result<Addresses> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(resolver::resolve(&config.snapshot, &Addresses::default())))
+    let found = runtime.block_on(resolver::resolve(&config.snapshot, &Addresses::default()));
+    // Dropping it would wait for a look-up that was given up.
+    runtime.shutdown_background();
+    Ok(found)
 }
 
 /// One listener a shard on the same port: the kernel spreads connections over them.

@@ -10,7 +10,7 @@ pub const ADDRESSES_MAX: usize = 8;
 
 /// Name → addresses, in the resolver's order. A name whose look-up failed keeps the addresses it
 /// had.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Addresses(HashMap<Box<str>, Box<[IpAddr]>>);
 
 impl Addresses {

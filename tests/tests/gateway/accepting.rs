@@ -107,7 +107,7 @@ fn request_ids_are_unique_over_shards() {
     let used = node.counters.iter().filter(|shard| shard.connections.get() > 0).count();
     assert!(used > 1, "the kernel used one shard only");
     let mut recorded = BTreeSet::new();
-    node.take_records(|record| assert!(recorded.insert(record.request_id)));
+    node.records.take(|record| assert!(recorded.insert(record.request_id)));
     assert_eq!(recorded.len(), 64);
     node.drain();
     assert!(TcpStream::connect(node.data).is_err(), "a drained node takes nobody");

@@ -300,6 +300,9 @@ fn compressed_answers_pass_untouched() {
         assert_eq!(answer.field("content-encoding").unwrap(), "gzip");
         assert_eq!((answer.status, answer.body.as_slice()), (200, GZIP));
         assert_eq!(outcome.endings(), ["succeeded"]);
+        // Decoded aside: the usage is read all the same.
+        let record = &outcome.records[0];
+        assert_eq!((record.tokens[0], record.tokens[4], record.cost_picousd), (1, 2, 210));
     });
 }
 

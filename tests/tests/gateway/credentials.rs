@@ -142,7 +142,7 @@ fn upstream_statuses_are_relayed_or_named() {
     row(page.into(), 503, "", "upstream_error");
     row(json("200 OK", "", body), 502, "upstream_invalid", "exhausted");
     row(json("200 OK", "", "{}"), 502, "empty_completion", "exhausted");
-    row(json("200 OK", "", "nonsense"), 502, "upstream_invalid", "exhausted");
+    row(json("200 OK", "", "<p>nonsense"), 502, "upstream_invalid", "exhausted");
     transports::each_of(&scenarios, |(status, code, ending), outcome| {
         outcome.assert_clean();
         let answer = outcome.answer();

@@ -34,7 +34,8 @@ fn body(model: &str) -> String {
 fn post(model: &str, fields: &str) -> Vec<u8> {
     let body = body(model);
     format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: standin.test\r\n{fields}Content-Length: {}\r\n\r\n{body}",
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: standin.test\r\n{fields}\
+         Content-Length: {}\r\n\r\n{body}",
         body.len()
     )
     .into_bytes()

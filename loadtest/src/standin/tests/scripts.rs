@@ -228,6 +228,19 @@ fn attempts_of_one_call_are_counted_together() {
 }
 
 #[test]
+fn requests_for_one_model_are_counted_together_over_calls_and_connections() {
+    let standin = standin();
+    let status = |model: &str, id: &str| {
+        let field = format!("x-tollgate-request-id: {id}\r\n");
+        ask(&mut connect(&standin), model, &field).0
+    };
+    assert_eq!(status("s429-first-1", "a"), 429);
+    assert_eq!(status("s429-first-2", "a"), 429);
+    assert_eq!(status("s429-first-1", "b"), 200);
+    assert_eq!(status("s429-first-1", "c"), 200);
+}
+
+#[test]
 fn stalls_send_their_part_and_stay() {
     let standin = standin();
     for (model, part) in [("hang", 0), ("stall-head", 10), ("stall-body", 411)] {
@@ -246,6 +259,26 @@ fn stalls_send_their_part_and_stay() {
         }
         let body_at = Head::find(&bytes[..got]).map_or(0, |head| head.len());
         assert_eq!(got - body_at, part, "{model}");
+    }
+}
+
+#[test]
+fn a_stand_in_that_stops_reading_fills_the_senders_side() {
+    let standin = standin();
+    let mut stream = connect(&standin);
+    let length = 64 << 20;
+    let start = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n\
+         {{\"model\":\"stall-read\",\"messages\":\""
+    );
+    stream.write_all(start.as_bytes()).unwrap();
+    stream.write_all(&[b'a'; 4096]).unwrap();
+    assert!(standin.tally_of(1, super::LIMIT)[0].ended);
+    stream.set_nonblocking(true).unwrap();
+    let (piece, mut sent) = (vec![b'a'; 64 << 10], 0);
+    while let Ok(n) = stream.write(&piece) {
+        sent += n;
+        assert!(sent < length, "all of it was taken");
     }
 }
 

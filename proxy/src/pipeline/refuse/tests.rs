@@ -48,8 +48,8 @@ fn written(refusal: Refusal, dialect: Dialect) -> (String, serde_json::Value) {
     write(&mut out, refusal, &origin(dialect), Some(b"caller-1"));
     let text = String::from_utf8(out).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    let length = head.lines().find_map(|l| l.strip_prefix("content-length:")).unwrap();
-    assert_eq!(length.trim().parse::<usize>().unwrap(), body.len(), "{head}");
+    let length = head.lines().find_map(|l| l.strip_prefix("content-length: ")).unwrap();
+    assert_eq!(length.parse::<usize>().unwrap(), body.len(), "{head}");
     (head.to_owned(), serde_json::from_str(body).unwrap())
 }
 

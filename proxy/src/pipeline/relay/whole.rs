@@ -1,12 +1,13 @@
 //! A whole answer. If all of it is here within the look-ahead it goes out in one piece; a longer
 //! one is passed on as it comes, its last KiB always kept back until the price is in the record.
 
-use super::{ClientFraming, Facts, Reply, client_framing, write_head};
+use super::{ClientFraming, Facts, Reply, client_framing, finish_head};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
 use crate::exchange::time::MonoNs;
 use crate::io::turn::{Event, Turn};
 use crate::io::{Chunk, Io, Recall, Stream};
+use crate::pipeline::answer::AnswerHead;
 use crate::pipeline::arriving::Arriving;
 use crate::pipeline::client::{Client, Lost, Presence};
 use crate::pipeline::dispatch::Answer;
@@ -40,11 +41,11 @@ pub(crate) struct Delivered {
 /// An answer on its way through.
 struct Relay<'a, I: Io> {
     shard: &'a Shard<I>,
-    upstream: Upstream<I::Stream>,
+    /// Gone once the answer has been taken from it.
+    upstream: Option<Upstream<I::Stream>>,
     body: Arriving,
     reply: Reply,
-    framing: Framing,
-    status: u16,
+    head: AnswerHead,
     /// The upstream connection may be used again once the body is complete.
     reusable: bool,
     /// Body bytes already fed to the reader.
@@ -66,7 +67,8 @@ pub(crate) async fn pump<I: Io>(
     let mut relay = Relay::new(shard, answer);
     if let Err(unsent) = relay.look_ahead(client, call).await {
         settle_usage(&mut relay, call, held);
-        relay.upstream.discard(&shard.buffers);
+        shard.buffers.give(std::mem::take(&mut relay.head.written));
+        relay.retire(false);
         return Err(unsent);
     }
     // The commit point: from here on nothing is replayed, so the request need not be kept.
@@ -109,17 +111,16 @@ enum More {
 impl<'a, I: Io> Relay<'a, I> {
     fn new(shard: &'a Shard<I>, answer: Answer<I::Stream>) -> Relay<'a, I> {
         let Answer { mut upstream, head, sent, .. } = answer;
-        let reply = Reply::new(&upstream.inbox, head.status);
+        let reply = Reply::new(&head);
         let buffer = std::mem::take(&mut upstream.inbox);
-        let body = Arriving::new(buffer, head.head_len, head.framing, TrailerRule::DropAll);
+        let body = Arriving::new(buffer, head.len, head.framing, TrailerRule::DropAll);
         Relay {
             shard,
-            upstream,
+            upstream: Some(upstream),
             body,
             reply,
-            framing: head.framing,
-            status: head.status,
             reusable: sent && head.keep_alive,
+            head,
             fed: 0,
             arrived: shard.mono(),
         }
@@ -131,7 +132,7 @@ impl<'a, I: Io> Relay<'a, I> {
         client: &mut Client<I::Stream>,
         call: &Call<'_>,
     ) -> Result<(), Unserved> {
-        self.reply.judge_head().map_err(after_body)?;
+        self.head.judge().map_err(after_body)?;
         loop {
             self.take_in().map_err(|_| after_body(Refusal::UpstreamInvalid))?;
             if self.body.done {
@@ -159,17 +160,21 @@ impl<'a, I: Io> Relay<'a, I> {
 
     /// One more read of the answer, with an eye on the client.
     async fn read_more(&mut self, client: &mut Client<I::Stream>, call: &Call<'_>) -> More {
-        if !self.upstream.stream.reading() {
+        let Some(upstream) = &mut self.upstream else { return More::Cut };
+        if !upstream.stream.reading() {
             if let Some(capacity) = self.body.wanted_capacity() {
+                // What was announced is read into one place, as far as a piece goes.
+                let whole = self.body.announced().map_or(0, |n| n.min(PIECE_MAX as u64) as usize);
+                let capacity = capacity.max(self.body.end + whole);
                 self.body.grow_to(capacity.min(PIECE_MAX + self.body.start));
             }
             let buffer = std::mem::take(&mut self.body.buffer);
-            self.upstream.stream.start_read(buffer, Recall::Never);
+            upstream.stream.start_read(buffer, Recall::Never);
         }
         client.timer.arm(call.snapshot.deadlines.between_bytes);
         let mut late = false;
         loop {
-            let turn = Turn::both(&mut client.stream, &mut self.upstream.stream, &client.timer);
+            let turn = Turn::both(&mut client.stream, &mut upstream.stream, &client.timer);
             match turn.await {
                 Event::UpstreamRead(done) => {
                     client.timer.disarm();
@@ -196,39 +201,45 @@ impl<'a, I: Io> Relay<'a, I> {
                 Event::Fired => {
                     late = true;
                     client.timer.disarm();
-                    self.upstream.stream.shutdown();
+                    upstream.stream.shutdown();
                 }
                 Event::ClientWritten(_) => {}
             }
         }
     }
 
+    /// Parts with the upstream connection: back to the pool if its answer ended where it should.
+    fn retire(&mut self, whole: bool) {
+        let Some(upstream) = self.upstream.take() else { return };
+        let clean = self.body.done && self.body.surplus().is_empty();
+        if whole && clean && self.reusable && self.head.framing != Framing::UntilClose {
+            self.shard.pool.check_in(upstream, &self.shard.buffers);
+        } else {
+            upstream.discard(&self.shard.buffers);
+        }
+    }
+
     /// All of it is here.
     async fn send_whole(
-        mut self,
+        &mut self,
         client: &mut Client<I::Stream>,
         call: &Call<'_>,
         facts: &Facts<'_>,
     ) -> Delivered {
-        let mut out = self.shard.buffers.take();
+        let mut out = std::mem::take(&mut self.head.written);
         let length = self.body.len();
-        let head = self.body.buffer.get(..self.body.start).unwrap_or_default();
-        write_head(&mut out, head, ClientFraming::Length(length as u64), facts, client.caller_id());
+        let framing = ClientFraming::Length(length as u64);
+        finish_head(&mut out, framing, facts, client.caller_id());
         let flat = out.len() + length <= FLAT_MAX;
         if flat {
             out.extend_from_slice(self.body.body());
         }
-        let surplus = !self.body.surplus().is_empty();
-        let buffer = std::mem::take(&mut self.body.buffer);
-        if self.reusable && !surplus && self.framing != Framing::UntilClose {
-            self.shard.pool.check_in(self.upstream, &self.shard.buffers);
-        } else {
-            self.upstream.discard(&self.shard.buffers);
-        }
+        // Before the client is written to: the next call may use the connection meanwhile.
+        self.retire(true);
+        let mut buffer = std::mem::take(&mut self.body.buffer);
         let stall = call.snapshot.deadlines.write_stall;
         let (chunk, mut result) = client.send(Chunk::whole(out), stall).await;
         self.shard.buffers.give(chunk.bytes);
-        let mut buffer = buffer;
         if !flat && result.is_ok() {
             let (start, end) = (self.body.start, self.body.end);
             let (chunk, second) = client.send(Chunk { bytes: buffer, start, end }, stall).await;
@@ -236,12 +247,12 @@ impl<'a, I: Io> Relay<'a, I> {
             result = second;
         }
         self.shard.buffers.give(buffer);
-        delivered(self.status, result, facts.close)
+        delivered(self.head.status, result, facts.close)
     }
 
     /// More is to come: passes on what is here but the last KiB, again and again.
     async fn send_on(
-        mut self,
+        &mut self,
         client: &mut Client<I::Stream>,
         request: &Request,
         call: &Call<'_>,
@@ -249,23 +260,22 @@ impl<'a, I: Io> Relay<'a, I> {
         facts: &Facts<'_>,
     ) -> Delivered {
         let announced = self.body.announced().map(|rest| rest + self.body.len() as u64);
-        let framing = client_framing(self.framing, announced, request.minor);
+        let framing = client_framing(self.head.framing, announced, request.minor);
         let close = facts.close || framing == ClientFraming::Close;
         let facts = Facts { close, is_10: facts.is_10, ..*facts };
-        let mut out = self.shard.buffers.take();
-        let head = self.body.buffer.get(..self.body.start).unwrap_or_default();
-        write_head(&mut out, head, framing, &facts, client.caller_id());
+        let mut out = std::mem::take(&mut self.head.written);
+        finish_head(&mut out, framing, &facts, client.caller_id());
         let stall = call.snapshot.deadlines.write_stall;
         let ending = loop {
             let done = self.body.done;
             if done {
-                settle_usage(&mut self, call, held);
+                settle_usage(self, call, held);
             }
             let keep = if done { 0 } else { WITHHELD };
             let (back, sent) = self.send_piece(client, out, framing, keep, stall).await;
             out = back;
             match sent {
-                Ok(()) if done => break status_ending(self.status),
+                Ok(()) if done => break status_ending(self.head.status),
                 Ok(()) => {}
                 Err(lost) => break lost_ending(lost),
             }
@@ -317,29 +327,24 @@ impl<'a, I: Io> Relay<'a, I> {
     }
 
     fn finish(
-        mut self,
+        &mut self,
         call: &Call<'_>,
         held: &mut Held,
         ending: Ending,
         framing: ClientFraming,
         close: bool,
     ) -> Delivered {
-        settle_usage(&mut self, call, held);
-        let whole = self.body.done && ending == status_ending(self.status);
-        let surplus = !self.body.surplus().is_empty();
-        if whole && self.reusable && !surplus && self.framing != Framing::UntilClose {
-            self.shard.pool.check_in(self.upstream, &self.shard.buffers);
-        } else {
-            self.upstream.discard(&self.shard.buffers);
-        }
-        self.shard.buffers.give(self.body.buffer);
+        settle_usage(self, call, held);
+        let whole = self.body.done && ending == status_ending(self.head.status);
+        self.retire(whole);
+        self.shard.buffers.give(std::mem::take(&mut self.body.buffer));
         let after = match framing {
             // Only a reset tells this client that the end is not the end.
             ClientFraming::Close if !whole => After::Abort,
             _ if whole && !close => After::Keep,
             _ => After::Close,
         };
-        Delivered { outcome: Outcome { ending, status: self.status }, after }
+        Delivered { outcome: Outcome { ending, status: self.head.status }, after }
     }
 }
 

@@ -1,0 +1,336 @@
+#!/usr/bin/env bash
+# nginx, the floor and tollgate on the same core in turn, CPU time per request of each.
+#
+# Each round runs every server once, in an order that rotates, so that what else the machine does
+# falls on all of them alike. The server has core 0; the load and the stand-in share core 1. CPU is
+# the run time of all its threads from /proc (nanoseconds), divided by the answers the load got.
+# A run in which the server did not have its core (busy below 0.95 of the time) is marked `~` and
+# left out of the medians. Prints Markdown lines for RESULTS.md; nothing is installed or left over.
+set -euo pipefail
+
+rounds=10 seconds=4 warmup=1 connections=16 body_bytes=2048 bin=target/release tollgate=
+servers=nginx,floor server_core=0 load_core=1 rate= keep= nice=0
+usage() {
+    cat <<'TEXT'
+usage: loadtest/compare.sh [options]
+  --servers LIST       of nginx, floor, tollgate, and direct: a stand-in in the server's place
+                       (default nginx,floor)
+  --tollgate PATH      the tollgate binary; adds tollgate to the servers
+  --bin DIR            where loadtest and standin are (default target/release)
+  --rounds N           rounds (default 10)
+  --seconds S          measured seconds a run (default 4)
+  --warmup S           seconds before that (default 1)
+  --connections N      connections of the load (default 16)
+  --body-bytes N       bytes of a request's body (default 2048)
+  --rate R             requests a second instead of a closed loop
+  --server-core N      core of the server (default 0)
+  --load-core N        core of load and stand-in (default 1)
+  --nice N             niceness of server, load and stand-in (negative needs root)
+  --keep DIR           keep configurations and reports there
+TEXT
+}
+while [ $# -gt 0 ]; do
+    case $1 in
+    -h | --help) usage; exit 0 ;;
+    esac
+    [ $# -ge 2 ] || { echo "compare.sh: $1 needs a value" >&2; exit 2; }
+    case $1 in
+    --servers) servers=$2 ;;
+    --tollgate) tollgate=$2 servers+=,tollgate ;;
+    --bin) bin=$2 ;;
+    --rounds) rounds=$2 ;;
+    --seconds) seconds=$2 ;;
+    --warmup) warmup=$2 ;;
+    --connections) connections=$2 ;;
+    --body-bytes) body_bytes=$2 ;;
+    --rate) rate=$2 ;;
+    --server-core) server_core=$2 ;;
+    --load-core) load_core=$2 ;;
+    --nice) nice=$2 ;;
+    --keep) keep=$2 ;;
+    *) echo "compare.sh: unknown option $1" >&2; usage >&2; exit 2 ;;
+    esac
+    shift 2
+done
+
+need() { # command, Debian package
+    command -v "$1" >/dev/null || {
+        echo "compare.sh: $1 is missing (Debian package $2)" >&2
+        exit 2
+    }
+}
+need taskset util-linux
+need python3 python3-minimal
+case ,$servers, in *,nginx,*) PATH=$PATH:/usr/sbin need nginx nginx-light ;; esac
+for binary in loadtest standin; do
+    [ -x "$bin/$binary" ] || {
+        echo "compare.sh: $bin/$binary is missing: cargo build --release -p loadtest" >&2
+        exit 2
+    }
+done
+nginx=$(PATH=$PATH:/usr/sbin command -v nginx || true)
+
+work=${keep:-$(mktemp -d)}
+mkdir -p "$work"
+chmod 755 "$work" # nginx's worker may run as another user
+standin_pid='' server_pid=''
+stop() { # only what this script started, by its id
+    local pid=$1
+    [ -n "$pid" ] || return 0
+    kill "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+}
+finish() {
+    stop "$server_pid"
+    stop "$standin_pid"
+    [ -n "$keep" ] || rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+wait_for() { # address, what
+    local _
+    for _ in $(seq 200); do
+        if (exec 3<>"/dev/tcp/${1%:*}/${1#*:}") 2>/dev/null; then return 0; fi
+        sleep 0.05
+    done
+    echo "compare.sh: $2 does not listen on $1" >&2
+    return 1
+}
+free_port() {
+    python3 -c 'import socket
+print(socket.create_server(("127.0.0.1", 0)).getsockname()[1])'
+}
+on_server_core() { exec nice -n "$nice" taskset -c "$server_core" "$@"; }
+
+# --- the servers: start_X sets server_pid (of the process that is measured with its children),
+#     address and key
+
+start_nginx() {
+    local port
+    port=$(free_port) address=127.0.0.1:$port key=caller
+    mkdir -p "$work/nginx"
+    cat >"$work/nginx/nginx.conf" <<CONF
+worker_processes 1;
+daemon off;
+pid $work/nginx/pid;
+error_log $work/nginx/error.log warn;
+events { worker_connections 4096; }
+http {
+    access_log off;
+    keepalive_requests 1000000000;
+    client_body_temp_path $work/nginx/body;
+    proxy_temp_path $work/nginx/proxy;
+    fastcgi_temp_path $work/nginx/fastcgi;
+    uwsgi_temp_path $work/nginx/uwsgi;
+    scgi_temp_path $work/nginx/scgi;
+    client_max_body_size 64m;
+    client_body_buffer_size 1m;
+    upstream provider {
+        server $standin;
+        keepalive 512;
+        keepalive_requests 1000000000;
+    }
+    server {
+        listen 127.0.0.1:$port backlog=1024;
+        location / {
+            proxy_pass http://provider;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header Authorization "Bearer sk-upstream";
+            proxy_buffering off;
+        }
+    }
+}
+CONF
+    on_server_core "$nginx" -p "$work/nginx" -c "$work/nginx/nginx.conf" \
+        2>>"$work/nginx/start.log" &
+    server_pid=$!
+}
+
+start_floor() {
+    address=127.0.0.1:$(free_port) key=caller
+    on_server_core "$bin/loadtest" floor --listen "$address" --upstream "$standin" >/dev/null &
+    server_pid=$!
+}
+
+# What the stand-in itself costs when it has a core: the ceiling of all other rows.
+start_direct() {
+    address=127.0.0.1:$(free_port) key=caller
+    on_server_core "$bin/standin" --listen "$address" --tally 0 >/dev/null &
+    server_pid=$!
+}
+
+# One shard on the server's core; the key is minted by the running server.
+start_tollgate() {
+    local port admin
+    port=$(free_port) admin=$(free_port) address=127.0.0.1:$port
+    rm -rf "$work/tollgate"
+    mkdir -p "$work/tollgate"
+    cat >"$work/tollgate/tollgate.toml" <<CONF
+[listen]
+data = "127.0.0.1:$port"
+admin = "127.0.0.1:$admin"
+[shards]
+count = 1
+[[provider]]
+name = "standin"
+kind = "openai"
+base_url = "http://$standin/v1"
+credentials = [{ name = "a", key = "file:$work/tollgate/upstream-key" }]
+models = ["*"]
+[alias]
+toll = "standin/ok"
+[[key]]
+name = "load"
+sha256 = "$(printf %s caller | sha256sum | cut -d' ' -f1)"
+CONF
+    printf %s sk-upstream >"$work/tollgate/upstream-key"
+    key=caller model=toll
+    on_server_core "$tollgate" serve "$work/tollgate/tollgate.toml" \
+        >"$work/tollgate/log" 2>&1 &
+    server_pid=$!
+}
+
+# --- one run
+
+cpu_ns() { # run time of all threads of a process and its children
+    local pid=$1 child
+    cat "/proc/$pid/task/"*/schedstat 2>/dev/null | awk '{ sum += $1 } END { printf "%d\n", sum }'
+    for child in $(cat "/proc/$pid/task/"*/children 2>/dev/null); do cpu_ns "$child"; done
+}
+total_ns() { cpu_ns "$1" | awk '{ sum += $1 } END { printf "%d\n", sum }'; }
+ticks() { # user and system ticks of the process and its children, as a check on the above
+    local pid=$1 child
+    awk '{ sub(/^.*\) /, ""); print $12, $13 }' "/proc/$pid/stat"
+    for child in $(cat "/proc/$pid/task/"*/children 2>/dev/null); do ticks "$child"; done
+}
+total_ticks() { ticks "$1" | awk '{ u += $1; s += $2 } END { print u + 0, s + 0 }'; }
+
+mix() { # seconds
+    nice -n "$nice" taskset -c "$load_core" "$bin/loadtest" mix --target "$address" --key "$key" \
+        --connections "$connections" --body-bytes "$body_bytes" --seconds "$1" \
+        ${rate:+--rate "$rate"} --model "$model" --report json
+}
+
+run() { # round, server
+    local before after ticks_before ticks_after begin end report
+    model=ok
+    "start_$2"
+    wait_for "$address" "$2"
+    mix "$warmup" >/dev/null || true
+    ticks_before=$(total_ticks "$server_pid") before=$(total_ns "$server_pid") begin=$(date +%s%N)
+    report=$(mix "$seconds") || true
+    after=$(total_ns "$server_pid") end=$(date +%s%N) ticks_after=$(total_ticks "$server_pid")
+    stop "$server_pid"
+    server_pid=''
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" $((after - before)) $((end - begin)) \
+        "$ticks_before" "$ticks_after" "${report:-null}" >>"$work/runs.tsv"
+}
+
+: >"$work/runs.tsv"
+standin_port=$(free_port) standin=127.0.0.1:$standin_port
+nice -n "$nice" taskset -c "$load_core" "$bin/standin" --listen "$standin" --tally 0 >/dev/null &
+standin_pid=$!
+wait_for "$standin" standin
+IFS=, read -ra names <<<"$servers"
+[ "$(cat "/proc/$standin_pid/task/$standin_pid/schedstat" | wc -w)" -eq 3 ] || {
+    echo "compare.sh: this kernel keeps no schedstat" >&2
+    exit 2
+}
+for round in $(seq "$rounds"); do
+    for at in "${!names[@]}"; do
+        run "$round" "${names[((at + round) % ${#names[@]})]}"
+    done
+    echo "round $round of $rounds, load average $(cut -d' ' -f1 /proc/loadavg)" >&2
+done
+
+# --- medians
+
+python3 - "$work/runs.tsv" "$connections" "$body_bytes" "$seconds" "${rate:-}" <<'PY'
+import json, statistics, sys
+
+path, connections, body_bytes, seconds, rate = sys.argv[1:]
+runs = {}
+for line in open(path):
+    turn, name, cpu_ns, wall_ns, before, after, report = line.rstrip("\n").split("\t", 6)
+    report = json.loads(report) or {"answered": 0, "unexpected": 0, "requests": 0}
+    answered = report["answered"]
+    ticks = [int(b) - int(a) for a, b in zip(before.split(), after.split())]
+    runs.setdefault(name, {})[int(turn)] = {
+        "us": int(cpu_ns) / 1e3 / answered if answered else None,
+        "ticks_us": sum(ticks) * 1e4 / answered if answered else None,
+        "user": ticks[0] / sum(ticks) if sum(ticks) else 0,
+        "busy": int(cpu_ns) / int(wall_ns),
+        "answered": answered,
+        "errors": report["requests"] - answered + report["unexpected"],
+        "p50": report.get("latency_us", {}).get("p50", 0),
+        "p99": report.get("latency_us", {}).get("p99", 0),
+        "rps": report.get("answered_per_second", 0),
+    }
+
+def spread(values):
+    if not values:
+        return "-"
+    if len(values) < 4:
+        return f"{min(values):.2f}-{max(values):.2f}"
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return f"{low:.2f}-{high:.2f}"
+
+def median(values, digits=2):
+    return f"{statistics.median(values):.{digits}f}" if values else "-"
+
+def kept(name):
+    return {
+        turn: run
+        for turn, run in runs[name].items()
+        if run["us"] and (rate or run["busy"] >= 0.95)
+    }
+
+def ratios(name, to):
+    if to not in runs:
+        return []
+    own, other = used[name], used[to]
+    return [own[turn]["us"] / other[turn]["us"] for turn in own if turn in other]
+
+used, mark = {}, {}
+for name in runs:
+    used[name] = kept(name)
+    mark[name] = ""
+    if len(used[name]) * 2 < len(runs[name]):
+        # hardly a run had its core: show them all, marked
+        used[name], mark[name] = {t: r for t, r in runs[name].items() if r["us"]}, "~"
+
+load = f"{rate} requests/s" if rate else "closed loop"
+print(f"\n{load}, {connections} connections, body {body_bytes} bytes, {seconds} s a run\n")
+print("| server | runs | CPU-us/request | quartiles | min-max | user part | x nginx | quartiles"
+      " | x floor | quartiles | busy | requests/s | p50 us | p99 us | answers | errors |")
+print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+for name in sorted(runs, key=lambda name: ("nginx floor tollgate".find(name), name)):
+    own = list(used[name].values())
+    us = [run["us"] for run in own]
+    nginx, floor = ratios(name, "nginx"), ratios(name, "floor")
+    cells = [
+        name,
+        f"{len(own)}/{len(runs[name])}",
+        mark[name] + median(us),
+        spread(us),
+        f"{min(us):.2f}-{max(us):.2f}" if us else "-",
+        median([run["user"] for run in own]),
+        mark[name] + median(nginx),
+        spread(nginx),
+        mark[name] + median(floor),
+        spread(floor),
+        median([run["busy"] for run in own]),
+        median([run["rps"] for run in own], 0),
+        median([run["p50"] for run in own], 0),
+        median([run["p99"] for run in own], 0),
+        str(sum(run["answered"] for run in own)),
+        str(sum(run["errors"] for run in runs[name].values())),
+    ]
+    print("| " + " | ".join(cells) + " |")
+    check = [run["ticks_us"] / run["us"] for run in own]
+    if check and not 0.9 < statistics.median(check) < 1.1:
+        off = statistics.median(check)
+        print(f"\n{name}: ticks are {off:.2f} of schedstat", file=sys.stderr)
+PY

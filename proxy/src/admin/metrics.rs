@@ -1,0 +1,179 @@
+//! Every series of `/metrics`, as a table: name, type, help, and where its figures come from.
+//! Rendered in the Prometheus text format 0.0.4.
+//!
+//! Labels are bounded by construction: shards, and the closed lists of `observe::counters`.
+//! `docs/reference/metrics.md` repeats the table; a test compares the two.
+
+use super::Watched;
+use crate::observe::counters::{CLASSES, Counters, DRIVERS, REFUSAL_CODES, ROUTES};
+use std::fmt::Write as _;
+
+/// One series.
+pub(super) struct Series {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) help: &'static str,
+    read: Read,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+        }
+    }
+}
+
+/// Where figures come from.
+enum Read {
+    /// One figure of the node.
+    Node(fn(&Watched) -> u64),
+    /// One figure, summed over the shards.
+    Sum(fn(&Counters) -> u64),
+    /// One figure a shard.
+    Shard(fn(&Counters) -> u64),
+    /// Rows of labels and a figure.
+    Rows(fn(&Watched, &mut Rows<'_>)),
+}
+
+use Kind::{Counter, Gauge};
+use Read::{Node, Rows as Table, Shard, Sum};
+
+const fn series(name: &'static str, kind: Kind, help: &'static str, read: Read) -> Series {
+    Series { name, kind, help, read }
+}
+
+/// In the order in which they are shown.
+#[rustfmt::skip]
+pub(super) const SERIES: &[Series] = &[
+    series("tollgate_build_info", Gauge,
+        "1, with the version of the program.", Table(build_info)),
+    series("tollgate_start_time_seconds", Gauge,
+        "When the node started, in seconds since 1970.", Node(|w| w.started_unix_ms / 1000)),
+    series("tollgate_draining", Gauge,
+        "1 while the node waits for its last exchanges.", Node(|w| u64::from(w.is_draining()))),
+    series("tollgate_shards", Gauge,
+        "Shards of the node.", Node(|w| w.counters.len() as u64)),
+    series("tollgate_driver_info", Gauge,
+        "1, with what the shard waits with: io_uring and its mode, or epoll.", Table(driver_info)),
+    series("tollgate_snapshot_version", Gauge,
+        "Version of the configuration that new exchanges get.",
+        Shard(|c| c.snapshot_version.get())),
+    series("tollgate_snapshot_version_min", Gauge,
+        "The oldest of these versions.", Node(oldest_snapshot)),
+    series("tollgate_connections_open", Gauge,
+        "Client connections open now.", Shard(|c| c.connections_open.get())),
+    series("tollgate_connections_total", Counter,
+        "Client connections taken.", Shard(|c| c.connections.get())),
+    series("tollgate_accept_errors_total", Counter,
+        "Connections that could not be taken, for want of descriptors mostly.",
+        Shard(|c| c.accept_errors.get())),
+    series("tollgate_requests_total", Counter,
+        "Answers by route and class of status; class none is a client that got none.",
+        Table(requests)),
+    series("tollgate_refusals_total", Counter,
+        "Refusals of ours, by code.", Table(refusals)),
+    series("tollgate_attempts_total", Counter,
+        "Attempts at upstreams.", Sum(|c| c.attempts.get())),
+    series("tollgate_replays_total", Counter,
+        "Replays on a fresh connection, since a pooled one was dead.", Sum(|c| c.replays.get())),
+    series("tollgate_upstream_connections_total", Counter,
+        "Upstream connections made.", Sum(|c| c.upstream_connections.get())),
+    series("tollgate_upstream_reused_total", Counter,
+        "Requests sent on a pooled upstream connection.", Sum(|c| c.upstream_reused.get())),
+    series("tollgate_upstream_idle", Gauge,
+        "Upstream connections in the pool, at its last sweep.", Shard(|c| c.upstream_idle.get())),
+    series("tollgate_usage_missing_total", Counter,
+        "Delivered answers that reported no usage.", Sum(|c| c.usage_missing.get())),
+    series("tollgate_panics_total", Counter,
+        "Connections that ended in a defect of ours.", Sum(|c| c.panics.get())),
+    series("tollgate_held_bytes", Gauge,
+        "Bytes of request bodies held, at the last sweep.", Shard(|c| c.held_bytes.get())),
+    series("tollgate_records_total", Counter,
+        "Exchanges settled.", Sum(|c| c.records.get())),
+    series("tollgate_records_lost_total", Counter,
+        "Records that were to be printed and found no room.", Sum(|c| c.records_lost.get())),
+];
+
+/// All series with their figures of now.
+pub(super) fn render(watched: &Watched) -> String {
+    let mut text = String::new();
+    for series in SERIES {
+        let Series { name, kind, help, .. } = series;
+        // Formatting into a String cannot fail.
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
+        let mut rows = Rows { name, text: &mut text };
+        match series.read {
+            Node(read) => rows.row(&[], read(watched)),
+            Sum(read) => rows.row(&[], sum(watched, read)),
+            Shard(read) => {
+                for (shard, counters) in watched.counters.iter().enumerate() {
+                    rows.row(&[("shard", &shard.to_string())], read(counters));
+                }
+            }
+            Table(read) => read(watched, &mut rows),
+        }
+    }
+    text
+}
+
+/// Where rows of one series go.
+struct Rows<'t> {
+    name: &'static str,
+    text: &'t mut String,
+}
+
+impl Rows<'_> {
+    /// Values of labels are of closed lists of ours: nothing in them needs an escape.
+    fn row(&mut self, labels: &[(&str, &str)], figure: u64) {
+        self.text.push_str(self.name);
+        for (at, (label, value)) in labels.iter().enumerate() {
+            let before = if at == 0 { '{' } else { ',' };
+            let _ = write!(self.text, "{before}{label}=\"{value}\"");
+        }
+        let after = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.text, "{after} {figure}");
+    }
+}
+
+fn sum(watched: &Watched, read: impl Fn(&Counters) -> u64) -> u64 {
+    watched.counters.iter().map(|counters| read(counters)).fold(0, u64::wrapping_add)
+}
+
+fn build_info(_: &Watched, rows: &mut Rows<'_>) {
+    rows.row(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+}
+
+fn driver_info(watched: &Watched, rows: &mut Rows<'_>) {
+    for (shard, counters) in watched.counters.iter().enumerate() {
+        let driver = usize::try_from(counters.driver.get()).ok().and_then(|at| DRIVERS.get(at));
+        let driver = driver.copied().unwrap_or_default();
+        rows.row(&[("shard", &shard.to_string()), ("driver", driver)], 1);
+    }
+}
+
+fn oldest_snapshot(watched: &Watched) -> u64 {
+    watched.counters.iter().map(|c| c.snapshot_version.get()).min().unwrap_or_default()
+}
+
+fn requests(watched: &Watched, rows: &mut Rows<'_>) {
+    for (route, name) in ROUTES.iter().enumerate() {
+        for (class, of) in CLASSES.iter().enumerate() {
+            let figure = sum(watched, |counters| counters.requests[route][class].get());
+            rows.row(&[("route", name), ("class", of)], figure);
+        }
+    }
+}
+
+fn refusals(watched: &Watched, rows: &mut Rows<'_>) {
+    for (at, code) in REFUSAL_CODES.iter().enumerate() {
+        rows.row(&[("code", code)], sum(watched, |counters| counters.refusals[at].get()));
+    }
+}

@@ -1,0 +1,66 @@
+//! The command line: arguments in, exit code out. One file a command; what a command does lives
+//! in the modules it calls.
+
+pub mod output;
+
+mod check;
+mod demo;
+mod descriptors;
+mod serve;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Exit code: what was asked for is done.
+pub const EXIT_OK: u8 = 0;
+
+/// Exit code: it was tried and failed; the reason is on the standard error.
+pub const EXIT_FAILED: u8 = 1;
+
+/// Exit code: the arguments or the configuration cannot be used; nothing was started.
+pub const EXIT_UNUSABLE: u8 = crate::config::check::EXIT_REFUSED;
+
+/// Exit code of `serve`: stopped with exchanges under way, which were cut.
+pub const EXIT_CUT: u8 = 3;
+
+/// The toll station between AI agents and model providers.
+#[derive(Debug, Parser)]
+#[command(name = "tollgate", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve until SIGINT or SIGTERM, then let exchanges under way end
+    Serve(serve::Arguments),
+    /// Say how a configuration is understood, or every fault it has
+    Check(check::Arguments),
+    /// Show three governed calls against a stand-in provider; leaves nothing behind
+    Demo,
+}
+
+/// Runs the command of the process's arguments.
+pub fn main_from_args() -> ExitCode {
+    let code = match Arguments::try_parse() {
+        Ok(arguments) => run(&arguments.command),
+        Err(refused) => {
+            // Help and version come this way too, with exit code 0.
+            let _ = refused.print();
+            u8::try_from(refused.exit_code()).unwrap_or(EXIT_UNUSABLE)
+        }
+    };
+    ExitCode::from(code)
+}
+
+fn run(command: &Command) -> u8 {
+    match command {
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
+        Command::Demo => demo::run(),
+    }
+}
+
+/// The configuration of a directory that nobody named.
+const FILE: &str = "tollgate.toml";

@@ -1,0 +1,213 @@
+//! `tollgate serve [FILE]`: a node, its control thread, and the lines that say what was started.
+//!
+//! This thread is the control thread. Start-up lines go to the standard error, records (with
+//! `--print-records`) to the standard output, so that either can be piped alone.
+
+use super::{EXIT_CUT, EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, FILE, descriptors, output};
+use crate::admin::{self, Watched};
+use crate::config::check::provider_line;
+use crate::config::snapshot::Host;
+use crate::config::{self, Config, ProcessEnv};
+use crate::control::printing::Printer;
+use crate::control::receipt::{self, Names};
+use crate::control::resolver;
+use crate::control::signals::Signals;
+use crate::server::{Node, Options};
+use crate::shard::clock;
+use crate::shard::mailbox::Letter;
+use crate::upstream::addresses::Addresses;
+use clap::Args;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a draining node is asked whether it is done, and a serving one whether it is whole.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long the last records may take to be read by whoever reads them.
+const PRINT_MAX: Duration = Duration::from_secs(5);
+
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The configuration [default: ./tollgate.toml]
+    file: Option<PathBuf>,
+    /// Print each settled record as one line of JSON on the standard output
+    #[arg(long)]
+    print_records: bool,
+    /// Let the kernel move shards between cores, also if there are as many shards as cores
+    #[arg(long)]
+    no_pin: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> u8 {
+    let file = match &arguments.file {
+        Some(file) => file,
+        None if Path::new(FILE).exists() => Path::new(FILE),
+        None => {
+            output::tell(NOTHING_TO_SERVE);
+            return EXIT_UNUSABLE;
+        }
+    };
+    let config = match config::load(file, &ProcessEnv) {
+        Ok(config) => config,
+        Err(errors) => {
+            output::tell(&errors.to_string());
+            return EXIT_UNUSABLE;
+        }
+    };
+    serve(&config, arguments).unwrap_or_else(|error| {
+        output::tell(&format!("tollgate: {error}"));
+        EXIT_FAILED
+    })
+}
+
+/// Said when there is no file; providers from the environment come with a later landing.
+const NOTHING_TO_SERVE: &str = "\
+tollgate: nothing to serve: there is no ./tollgate.toml and no provider in the environment
+  see it work      tollgate demo
+  write a file     docs/reference/config.md, README.md; then: tollgate serve FILE";
+
+fn serve(config: &Config, arguments: &Arguments) -> io::Result<u8> {
+    let limit = descriptors::raise();
+    let admin = std::net::TcpListener::bind(config.listen_admin)
+        .map_err(|error| at("admin", config.listen_admin, &error))?;
+    admin.set_nonblocking(true)?;
+    let options = Options { keep_records: arguments.print_records, pin: !arguments.no_pin };
+    let node =
+        Node::start(config, &options).map_err(|error| at("data", config.listen_data, &error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let code = runtime.block_on(control(config, arguments, node, admin, &limit));
+    // A name look-up under way is no reason to stay.
+    runtime.shutdown_background();
+    code
+}
+
+/// The control thread's work, from the moment the shards take connections to the end.
+async fn control(
+    config: &Config,
+    arguments: &Arguments,
+    node: Node,
+    admin: std::net::TcpListener,
+    limit: &str,
+) -> io::Result<u8> {
+    // Until here a signal did what it does by default: nothing was promised to anybody.
+    let signals = Signals::install()?;
+    let watched = Arc::new(Watched::new(node.counters.clone(), clock::now().wall.0));
+    let printer = arguments.print_records.then(|| print_records(config, &node)).transpose()?;
+    let admin_address = admin.local_addr()?;
+    tokio::spawn(admin::serve(tokio::net::TcpListener::from_std(admin)?, watched.clone()));
+    let post = node.post.clone();
+    let publish = move |fresh: &Arc<Addresses>| post.tell(|| Letter::Addresses(fresh.clone()));
+    let known = node.addresses.clone();
+    tokio::spawn(resolver::follow(config.snapshot.clone(), known, publish));
+    tell_start(config, &node, limit, admin_address);
+    Ok(until_stopped(node, &watched, signals, printer, config.snapshot.deadlines.drain).await)
+}
+
+fn at(what: &str, address: std::net::SocketAddr, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what} {address}: {error}"))
+}
+
+/// Every line has a word and its value, for people and for `grep`.
+fn tell_start(config: &Config, node: &Node, limit: &str, admin: std::net::SocketAddr) {
+    let line = |word: &str, value: &str| output::tell(&format!("{word:<12}{value}"));
+    for warning in &config.warnings {
+        line("warning", &warning.located(&config.file));
+    }
+    let snapshot = &config.snapshot;
+    line("tollgate", env!("CARGO_PKG_VERSION"));
+    line("config", &format!("{}, snapshot {}", config.file, snapshot.version));
+    if let Some(name) = &config.node {
+        line("node", name);
+    }
+    line("descriptors", limit);
+    line("shards", &node.drivers.len().to_string());
+    for (number, driver) in node.drivers.iter().enumerate() {
+        let core = node.cores.get(number).map_or_else(String::new, |core| format!(", core {core}"));
+        line("shard", &format!("{number}, driver {driver}{core}"));
+    }
+    for provider in &snapshot.providers {
+        line("provider", &provider_line(provider));
+    }
+    for provider in &snapshot.providers {
+        if let Host::Name(host) = &provider.host
+            && node.addresses.of_name(host).is_empty()
+        {
+            let name = &provider.name;
+            line("warning", &format!("{name}: no address of {host} yet; calls get 502 until then"));
+        }
+    }
+    line("models", &format!("{}, aliases {}", snapshot.models.len(), snapshot.aliases.len()));
+    line("keys", &snapshot.keys.len().to_string());
+    line("prices", &format!("version {}", snapshot.prices.version));
+    line("admin", &format!("http://{admin}"));
+    line("data", &format!("http://{}", node.data));
+    line("ready", "stop with SIGINT or SIGTERM");
+}
+
+fn print_records(config: &Config, node: &Node) -> io::Result<Printer> {
+    let names = Names::of(&config.snapshot);
+    let records = node.records.clone();
+    Printer::start(
+        move |each| records.take(each),
+        move |record| receipt::json_line(record, &names),
+        output::print,
+    )
+}
+
+/// Serves until a signal, then drains; the exit code.
+async fn until_stopped(
+    node: Node,
+    watched: &Watched,
+    mut signals: Signals,
+    printer: Option<Printer>,
+    drain_max: Duration,
+) -> u8 {
+    let mut look = tokio::time::interval(LOOK);
+    let mut code = EXIT_OK;
+    let why = loop {
+        tokio::select! {
+            name = signals.next() => break name,
+            _ = look.tick() => if node.ended() > 0 {
+                code = EXIT_FAILED;
+                break "a shard has ended by itself";
+            },
+        }
+    };
+    watched.drain();
+    node.begin_drain();
+    let begun = clock::mono();
+    let seconds = drain_max.as_secs();
+    output::tell(&format!("{:<12}{why}: exchanges may end for {seconds} s", "draining"));
+    while !node.is_over() {
+        tokio::select! {
+            name = signals.next() => {
+                output::tell(&format!("{:<12}{name} again: exchanges are cut", "stopped"));
+                node.abandon();
+                return EXIT_CUT;
+            },
+            _ = look.tick() => {}
+        }
+    }
+    let took = Duration::from_nanos(clock::mono().since(begun));
+    if let Some(printer) = printer
+        && tokio::time::timeout(PRINT_MAX, print_rest(&printer)).await.is_err()
+    {
+        output::tell(&format!("{:<12}nobody reads the records: the last are lost", "warning"));
+    }
+    if took >= drain_max && code == EXIT_OK {
+        output::tell(&format!("{:<12}the time is over: exchanges are cut", "stopped"));
+        return EXIT_CUT;
+    }
+    output::tell(&format!("{:<12}drained", "stopped"));
+    code
+}
+
+/// Waits until what was settled is printed.
+async fn print_rest(printer: &Printer) {
+    printer.finish();
+    while !printer.is_over() {
+        tokio::time::sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,77 @@
+//! A toll receipt: what a call was and what it cost, as a box of 78 columns.
+
+use crate::control::receipt::{Names, provenance};
+use crate::exchange::ids::RequestId;
+use crate::exchange::money::PicoUsd;
+use store::record::Record;
+
+/// Columns of a box: an 80-column terminal with a column to spare on each side.
+const WIDTH: usize = 78;
+
+/// Columns of the words on the left.
+const WORDS: usize = 10;
+
+/// The lines of a receipt.
+pub(super) fn lines(rows: &[(&str, String)]) -> Vec<String> {
+    let rule = "─".repeat(WIDTH - 3 - TITLE.chars().count());
+    let mut lines = vec![format!(" ┌{TITLE}{rule}┐")];
+    for (word, value) in rows {
+        let room = WIDTH - WORDS - 6;
+        let value: String = value.chars().take(room).collect();
+        lines.push(format!(" │ {word:<WORDS$} {value:<room$} │"));
+    }
+    lines.push(format!(" └{}┘", "─".repeat(WIDTH - 3)));
+    lines
+}
+
+const TITLE: &str = "─ toll receipt ";
+
+/// What a settled record says.
+pub(super) fn rows(record: &Record, names: &Names) -> Vec<(&'static str, String)> {
+    let provider = names.provider(record).unwrap_or("?");
+    let key = names.key(record).unwrap_or("?");
+    vec![
+        ("who", format!("{key} (key_{})", record.key_id)),
+        ("model", format!("{} → {provider}/{}", record.model, record.served_model)),
+        ("tokens", tokens(record)),
+        ("price", price(record)),
+        ("attempts", format!("{}, overhead {} µs", record.attempts, record.overhead_us)),
+        ("ending", format!("{}, status {}", record.ending, record.status)),
+        ("request", RequestId(record.request_id).to_string()),
+    ]
+}
+
+fn tokens(record: &Record) -> String {
+    if record.provenance == 2 {
+        return "none reported".to_owned();
+    }
+    let [fresh, cached, short, long, output, ..] = record.tokens;
+    let mut text = format!("{fresh} in");
+    for (count, what) in [(cached, "from cache"), (short, "cached 5 min"), (long, "cached 1 h")] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
+    format!("{text}, {output} out ({})", provenance(record))
+}
+
+fn price(record: &Record) -> String {
+    let cost = PicoUsd(record.cost_picousd);
+    match (record.priced, record.cost_picousd) {
+        (true, _) => format!("{cost} (price list {})", record.price_version),
+        (false, 0) => format!("{cost} (nothing to pay for)"),
+        (false, _) => format!("{cost} (no price known)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_as_wide_as_the_box() {
+        let rows = [("who", "x".repeat(200)), ("tokens", "µ → 3".to_owned())];
+        let lines = lines(&rows);
+        assert!(lines.iter().all(|line| line.chars().count() == WIDTH), "{lines:#?}");
+    }
+}

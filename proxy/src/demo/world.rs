@@ -1,0 +1,98 @@
+//! What the demo runs: a stand-in provider, a gateway in front of it, and a key made up for this
+//! run. Nothing is read from the machine and nothing is written to it.
+
+use super::Failure;
+use crate::config::{self, Config, Env};
+use crate::server::{Node, Options};
+use loadtest::standin::{self, Standin};
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Shards of the demo: two show that there are several.
+const SHARDS: usize = 2;
+
+/// What the gateway sends as the provider's credential; the stand-in takes anything.
+const CREDENTIAL: &str = "sk-stand-in";
+
+/// Random bytes of a key: 160 bits.
+const KEY_BYTES: usize = 20;
+
+/// The demo's running parts.
+pub(super) struct World {
+    pub(super) standin: Standin,
+    pub(super) node: Node,
+    pub(super) config: Config,
+    pub(super) key: String,
+}
+
+impl World {
+    pub(super) fn start() -> Result<World, Failure> {
+        let standin = Standin::start(standin::Config::default())
+            .map_err(|error| Failure::new(format!("the stand-in did not start: {error}")))?;
+        let key = mint_key().map_err(Failure::start)?;
+        let text = configuration(standin.addr(), &key);
+        let config = config::parse("demo.toml", &text, &Fixed)
+            .map_err(|errors| Failure::new(errors.to_string()))?;
+        let node = Node::start(&config, &Options { keep_records: true, pin: false })
+            .map_err(Failure::start)?;
+        Ok(World { standin, node, config, key })
+    }
+}
+
+/// A provider of a name that the price list knows, so that the receipts have real prices.
+fn configuration(standin: SocketAddr, key: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, key.as_bytes());
+    let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!(
+        "[listen]\ndata = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
+         [shards]\ncount = {SHARDS}\n\
+         [[provider]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"http://{standin}/v1\"\n\
+         credentials = [{{ name = \"main\", key = \"${{STANDIN_KEY}}\" }}]\n\
+         models = [\"gpt-*\"]\n\
+         [alias]\nfast = \"openai/gpt-4o-mini\"\n\
+         [[key]]\nname = \"demo\"\nsha256 = \"{digest}\"\n"
+    )
+}
+
+/// `tg-` and 32 letters and digits of base 32.
+fn mint_key() -> io::Result<String> {
+    const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let mut bytes = [0; KEY_BYTES];
+    let random = ring::rand::SystemRandom::new();
+    ring::rand::SecureRandom::fill(&random, &mut bytes).map_err(|_| io::ErrorKind::Other)?;
+    let mut key = String::from("tg-");
+    for five in bytes.chunks_exact(5) {
+        let bits = five.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+        let letter = |at: u32| char::from(LETTERS[(bits >> (5 * at) & 31) as usize]);
+        key.extend((0..8).rev().map(letter));
+    }
+    Ok(key)
+}
+
+/// An environment of one variable and no files.
+struct Fixed;
+
+impl Env for Fixed {
+    fn var(&self, name: &str) -> Option<String> {
+        (name == "STANDIN_KEY").then(|| CREDENTIAL.to_owned())
+    }
+
+    fn read_file(&self, _: &Path) -> io::Result<String> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_the_shape_of_keys_and_differ() {
+        let (one, other) = (mint_key().unwrap(), mint_key().unwrap());
+        assert_ne!(one, other);
+        assert_eq!(one.len(), 35);
+        let letters = one.strip_prefix("tg-").unwrap();
+        assert!(letters.bytes().all(|b| b.is_ascii_lowercase() || (b'2'..=b'7').contains(&b)));
+    }
+}

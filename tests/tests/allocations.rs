@@ -1,0 +1,222 @@
+//! What a call asks of the allocator on its shard's thread, once everything that grows has grown.
+
+#![cfg(test)]
+
+use bench::alloc::{Counts, counted};
+use loadtest::standin::{Config as Script, Standin};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+use tollgate::config::Env;
+use tollgate::io::Io;
+use tollgate::io::listen::RingListener;
+use tollgate::io::ring::RingIo;
+use tollgate::io::runtime::{Choice, ShardRuntime};
+use tollgate::server::thread::{Setup, serve, shard};
+use tollgate::shard::mailbox::{Letter, Mailbox};
+
+#[global_allocator]
+static ALLOCATOR: bench::alloc::Counting = bench::alloc::Counting;
+
+const KEY: &str = "sk-test";
+
+/// Calls before counting, and calls that are counted.
+const WARM_UP: usize = 300;
+const CALLS: usize = 1_000;
+
+/// No answer of a test takes this long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct NoWorld;
+
+impl Env for NoWorld {
+    fn var(&self, _: &str) -> Option<String> {
+        Some("sk-upstream".into())
+    }
+
+    fn read_file(&self, _: &Path) -> io::Result<String> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+fn setup(upstream: SocketAddr) -> Setup {
+    let text = format!(
+        "[[provider]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"http://{upstream}/v1\"\n\
+         credentials = [{{ name = \"a\", key = \"${{K}}\" }}]\nmodels = [\"*\"]\n\
+         [alias]\nfast = \"openai/ok\"\n[[key]]\nname = \"t\"\nsha256 = \"{}\"\n",
+        // printf %s sk-test | sha256sum
+        "f3abf2a6cc4f00987743db5f544ba345b4899ae31f326d8ee9c4816de153c9e0"
+    );
+    let config = tollgate::config::parse("allocations.toml", &text, &NoWorld);
+    let config = config.unwrap_or_else(|e| panic!("{e}"));
+    Setup {
+        number: 0,
+        node: [1, 2, 3],
+        start: 0,
+        driver: Choice::Auto,
+        core: None,
+        snapshot: config.snapshot,
+        addresses: Arc::default(),
+        mailbox: Mailbox::default(),
+        counters: Arc::default(),
+        records: None,
+    }
+}
+
+/// A shard on a thread of its own, which says what its thread has asked of the allocator.
+struct Counted {
+    at: SocketAddr,
+    ask: SyncSender<()>,
+    answers: Receiver<Counts>,
+    mailbox: Mailbox,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Counted {
+    /// `None` where the kernel refuses the driver.
+    fn start(choice: Choice, upstream: SocketAddr) -> Option<Counted> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let setup = setup(upstream);
+        let mailbox = setup.mailbox.clone();
+        // Bounded ones allocate once, here.
+        let (ask, asked) = sync_channel(1);
+        let (answer, answers) = sync_channel(1);
+        // On a thread of its own: closing a ring interrupts the thread that made it.
+        std::thread::spawn(move || ShardRuntime::build(choice).is_ok())
+            .join()
+            .ok()
+            .filter(|ok| *ok)?;
+        let inbox = mailbox.clone();
+        let thread = std::thread::spawn(move || {
+            let mut runtime = ShardRuntime::build(choice).unwrap();
+            runtime.block_on(async {
+                let listener = RingListener::from_std(listener).unwrap();
+                RingIo.spawn(report(asked, answer));
+                serve(shard(RingIo, setup), listener, inbox).await;
+            });
+        });
+        Some(Counted { at, ask, answers, mailbox, thread: Some(thread) })
+    }
+
+    fn counts(&self) -> Counts {
+        self.ask.send(()).unwrap();
+        self.answers.recv_timeout(PATIENCE).unwrap()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let _ = self.mailbox.send(Letter::Drain);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn report(asked: Receiver<()>, answer: SyncSender<Counts>) {
+    loop {
+        RingIo.tick().await;
+        while asked.try_recv().is_ok() {
+            let _ = answer.send(counted());
+        }
+    }
+}
+
+/// One kind of call on a connection that lives on.
+struct Call {
+    name: &'static str,
+    head: String,
+    body: Vec<u8>,
+    status: &'static str,
+    /// Allocations a call, at most. What is not 0 is listed here and in bench/BUDGET.md.
+    allowed: u64,
+}
+
+fn call(name: &'static str, model: &str, padding: usize, status: &'static str) -> Call {
+    let body = format!(
+        "{{\"model\":\"{model}\",\"messages\":[{{\"role\":\"user\",\"content\":\"{}\"}}]}}",
+        "x".repeat(padding)
+    );
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: gw.test\r\nauthorization: Bearer {KEY}\r\n\
+         content-type: application/json\r\nuser-agent: allocations\r\naccept: */*\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    Call { name, head, body: body.into_bytes(), status, allowed: 0 }
+}
+
+/// Sends the call and reads its answer to the last byte.
+fn exchange(stream: &mut TcpStream, call: &Call, buffer: &mut Vec<u8>) {
+    stream.write_all(call.head.as_bytes()).unwrap();
+    stream.write_all(&call.body).unwrap();
+    buffer.clear();
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        let n = stream.read(&mut piece).unwrap();
+        assert_ne!(n, 0, "{}: the connection ended", call.name);
+        buffer.extend_from_slice(&piece[..n]);
+        let Some(end) = buffer.windows(4).position(|w| w == b"\r\n\r\n") else { continue };
+        let head = std::str::from_utf8(&buffer[..end]).unwrap();
+        assert!(head.starts_with(call.status), "{}: {head}", call.name);
+        let length = head.lines().find_map(|l| l.strip_prefix("content-length:")).unwrap();
+        if buffer.len() == end + 4 + length.trim().parse::<usize>().unwrap() {
+            return;
+        }
+    }
+}
+
+fn measure(shard: &Counted, call: &Call, calls: usize) -> Counts {
+    let mut stream = TcpStream::connect(shard.at).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut buffer = Vec::new();
+    for _ in 0..WARM_UP.min(calls) {
+        exchange(&mut stream, call, &mut buffer);
+    }
+    let before = shard.counts();
+    for _ in 0..calls {
+        exchange(&mut stream, call, &mut buffer);
+    }
+    shard.counts().since(before)
+}
+
+fn steady(choice: Choice) {
+    let standin = Standin::start(Script { entries_max: 0, ..Script::default() }).unwrap();
+    let Some(shard) = Counted::start(choice, standin.addr()) else {
+        return eprintln!("{choice:?}: the kernel refuses it, not counted");
+    };
+    let kinds = [
+        call("2 KB native", "ok", 1_900, "HTTP/1.1 200"),
+        call("2 KB through an alias", "fast", 1_900, "HTTP/1.1 200"),
+        call("an upstream's 429, verbatim", "s429-now", 100, "HTTP/1.1 429"),
+        call("a chunked answer", "chunked", 100, "HTTP/1.1 200"),
+        Call { allowed: 2, ..call("an answer of 64 KB", "big-64k", 100, "HTTP/1.1 200") },
+        Call { allowed: 8, ..call("a body of 400 KB", "ok", 400_000, "HTTP/1.1 200") },
+    ];
+    for kind in &kinds {
+        let calls = if kind.body.len() > 100_000 { CALLS / 10 } else { CALLS };
+        let counts = measure(&shard, kind, calls);
+        let each = counts.allocations as f64 / calls as f64;
+        println!("{choice:?}, {}: {counts:?} in {calls} calls, {each} a call", kind.name);
+        assert!(
+            counts.allocations <= kind.allowed * calls as u64,
+            "{choice:?}, {}: {counts:?} in {calls} calls",
+            kind.name
+        );
+    }
+}
+
+#[test]
+fn a_call_on_io_uring_allocates_nothing() {
+    steady(Choice::Uring);
+}
+
+#[test]
+fn a_call_on_epoll_allocates_nothing() {
+    steady(Choice::Epoll);
+}

@@ -1,0 +1,50 @@
+//! `check`: exit codes, places, JSON, and no secret in any of it.
+
+use crate::program::{Program, folder, tollgate};
+use serde_json::Value;
+
+const GOOD: &str = "[[provider]]\nname = \"local\"\nkind = \"openai\"\n\
+    base_url = \"http://127.0.0.1:8000/v1\"\n\
+    credentials = [{ name = \"main\", key = \"${TOLLGATE_TEST_CREDENTIAL}\" }]\n";
+
+/// Exit code, output, error.
+fn check(name: &str, text: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let folder = folder(name);
+    std::fs::write(folder.join("tollgate.toml"), text).unwrap();
+    let mut all = vec!["check"];
+    all.extend(arguments);
+    let mut command = tollgate(&folder, &all);
+    command.env("TOLLGATE_TEST_CREDENTIAL", "sk-secret");
+    let mut program = Program::start(command);
+    let code = program.wait();
+    let joined = |lines: &[String]| lines.join("\n");
+    (code, joined(program.out.wait_for_end()), joined(program.err.wait_for_end()))
+}
+
+#[test]
+fn a_usable_file_is_told_without_its_secrets() {
+    let (code, out, _) = check("check-good", GOOD, &[]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("local (openai) at http://127.0.0.1:8000/v1"), "{out}");
+    let (code, json, err) = check("check-good-json", GOOD, &["--json", "tollgate.toml"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let read: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(read["usable"], true);
+    assert_eq!(read["providers"][0]["name"], "local");
+    assert!(!out.contains("sk-secret") && !json.contains("sk-secret"));
+}
+
+#[test]
+fn every_fault_has_its_place() {
+    let bad = GOOD.replace("kind", "knid");
+    let (code, out, err) = check("check-bad", &bad, &[]);
+    assert_eq!((code, out.as_str()), (Some(2), ""));
+    assert!(err.contains("tollgate.toml:3:1: unknown key"), "{err}");
+    let (code, json, _) = check("check-bad-json", &bad, &["--json"]);
+    assert_eq!(code, Some(2));
+    let read: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(read["usable"], false);
+    let errors = read["errors"].as_array().unwrap();
+    let at_3 = errors.iter().find(|error| error["line"] == 3).expect("an error at its line");
+    assert!(at_3["text"].as_str().unwrap().contains("knid"), "{json}");
+}

@@ -1,0 +1,11 @@
+//! The program as a process: what an operator starts, sees, asks and stops. Free ports and
+//! loopback only; nothing here waits for a time to pass, every wait is for a line or an end.
+
+#[cfg(test)]
+mod check;
+#[cfg(test)]
+mod demo;
+#[cfg(test)]
+mod program;
+#[cfg(test)]
+mod serve;
