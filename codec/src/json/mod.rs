@@ -15,6 +15,7 @@ mod nest;
 mod number;
 mod reply;
 mod scan;
+mod simd;
 mod span;
 mod splice;
 pub mod split_proof;

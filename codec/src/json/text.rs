@@ -5,6 +5,7 @@
 //! (at most six bytes).
 
 use super::error::JsonErrorKind as Kind;
+use super::simd::Special;
 use super::window::Window;
 
 /// A string in progress.
@@ -36,8 +37,13 @@ pub(super) enum TextStop {
 
 /// Goes on from `pos`, which is inside the string and not inside an escape or character.
 #[inline(never)]
-pub(super) fn scan(body: &[u8], pos: usize, text: &mut Text, window: &mut Window) -> TextStop {
-    let mut pos = window.next_special(body, pos);
+pub(super) fn scan(
+    body: &[u8],
+    pos: usize,
+    text: &mut Text,
+    window: &mut Window<Special>,
+) -> TextStop {
+    let mut pos = window.next(body, pos);
     loop {
         let Some(&byte) = body.get(pos) else { return TextStop::More(pos) };
         let judged = match byte {
@@ -50,7 +56,7 @@ pub(super) fn scan(body: &[u8], pos: usize, text: &mut Text, window: &mut Window
             _ => Step::Bad(Kind::ControlInString, pos),
         };
         match judged {
-            Step::Past(next) => pos = window.next_special(body, next),
+            Step::Past(next) => pos = window.next(body, next),
             Step::More(at) => return TextStop::More(at),
             Step::Bad(kind, at) => return TextStop::Bad(kind, at),
         }

@@ -3,6 +3,7 @@
 //! It refuses nothing by itself. At the first thing it does not know, or that has not wholly
 //! arrived, it stops where `step` can go on: before a token, or inside a string.
 
+use super::super::simd::Special;
 use super::super::span::Span;
 use super::super::text::Text;
 use super::super::window::Window;
@@ -16,7 +17,7 @@ impl Tokens {
         body: &[u8],
         mut pos: usize,
         mut expect: Expect,
-        window: &mut Window,
+        window: &mut Window<Special>,
         visit: &mut impl Visit,
     ) -> Next {
         loop {
@@ -58,12 +59,12 @@ impl Tokens {
         body: &[u8],
         mut pos: usize,
         mut expect: Expect,
-        window: &mut Window,
+        window: &mut Window<Special>,
         visit: &mut impl Visit,
     ) -> Next {
         while is_at(body, pos, b'"') {
             let start = pos + 1;
-            let end = window.next_special(body, start);
+            let end = window.next(body, start);
             if !is_at(body, end, b'"') {
                 self.text = Text::at(start);
                 return Ok((end, Expect::InKey));
@@ -103,11 +104,11 @@ impl Tokens {
         &mut self,
         body: &[u8],
         start: usize,
-        window: &mut Window,
+        window: &mut Window<Special>,
         visit: &mut impl Visit,
     ) -> Next {
         let text = Text::at(start);
-        let end = window.next_special(body, start);
+        let end = window.next(body, start);
         if !is_at(body, end, b'"') {
             self.text = text;
             return Ok((end, Expect::InString));
