@@ -170,8 +170,7 @@ impl ReplyScan {
             }
             // An empty array; a bracket after a comma is let through as well.
             b']' if self.level().is_some_and(|level| !level.object) => self.close(),
-            // Capitals too: `NaN` is no JSON, but no reason to lose the usage behind it.
-            b'-' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+            _ if whole::begins_scalar(byte) => {
                 self.token.clear();
                 self.token.push(&[byte]);
                 State::Scalar

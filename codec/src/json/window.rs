@@ -37,40 +37,42 @@ impl<S: Sought> Window<S> {
         self.refill(text, pos)
     }
 
-    #[inline(never)]
-    fn refill(&mut self, text: &[u8], mut pos: usize) -> usize {
-        while let Some(block) = text.get(pos..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
-            let mask = S::mask(block);
-            if mask != 0 {
-                self.base = pos;
-                self.mask = mask;
-                return pos + mask.trailing_zeros() as usize;
-            }
-            pos += BLOCK;
-        }
-        self.refill_tail(text, pos)
-    }
-
-    /// The last bytes of the text, fewer than a window.
-    fn refill_tail(&mut self, text: &[u8], pos: usize) -> usize {
-        let Some(tail) = text.get(pos..).filter(|tail| !tail.is_empty()) else {
+    #[inline(always)]
+    fn refill(&mut self, text: &[u8], pos: usize) -> usize {
+        (self.base, self.mask) = fill::<S>(text, pos);
+        if self.mask == 0 {
             return text.len();
-        };
-        self.base = pos;
-        self.mask = match text.last_chunk::<BLOCK>() {
-            // The bits of bytes before `pos` are shifted out, and no bit stands past the end.
-            Some(block) => S::mask(block) >> (BLOCK - tail.len()),
-            None => {
-                let mut block = [b' '; BLOCK];
-                if let Some(place) = block.get_mut(..tail.len()) {
-                    place.copy_from_slice(tail);
-                }
-                S::mask(&block)
+        }
+        self.base + self.mask.trailing_zeros() as usize
+    }
+}
+
+/// The first window from `pos` on that has a sought byte in it; the last one if none has.
+#[inline(never)]
+fn fill<S: Sought>(text: &[u8], mut pos: usize) -> (usize, u64) {
+    while let Some(block) = text.get(pos..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
+        let mask = S::mask(block);
+        if mask != 0 {
+            return (pos, mask);
+        }
+        pos += BLOCK;
+    }
+    (pos, last::<S>(text, pos))
+}
+
+/// The mask of the last bytes of the text, fewer than a window.
+fn last<S: Sought>(text: &[u8], pos: usize) -> u64 {
+    let tail = text.get(pos..).unwrap_or_default();
+    match text.last_chunk::<BLOCK>() {
+        _ if tail.is_empty() => 0,
+        // The bits of bytes before `pos` are shifted out, and no bit stands past the end.
+        Some(block) => S::mask(block) >> (BLOCK - tail.len()),
+        None => {
+            let mut block = [b' '; BLOCK];
+            if let Some(place) = block.get_mut(..tail.len()) {
+                place.copy_from_slice(tail);
             }
-        };
-        match self.mask {
-            0 => text.len(),
-            mask => pos + mask.trailing_zeros() as usize,
+            S::mask(&block)
         }
     }
 }

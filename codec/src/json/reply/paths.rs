@@ -58,12 +58,12 @@ impl Place {
     /// The place of the member with this key, if this is an object.
     #[inline(always)]
     pub(super) fn member(self, key: &[u8]) -> Option<Self> {
-        self.members()?.find(key)
+        self.members().find(key)
     }
 
     /// Whether members of an object here are looked at.
     pub(super) fn has_members(self) -> bool {
-        self.members().is_some()
+        !self.members().rows.is_empty()
     }
 
     /// The place of the elements, if this is an array.
@@ -77,24 +77,25 @@ impl Place {
         }
     }
 
+    /// The members that are looked at, if this is an object.
     #[inline(always)]
-    fn members(self) -> Option<&'static Members> {
+    pub(super) fn members(self) -> &'static Members {
         match self {
-            Self::Root => Some(&ROOT),
-            Self::Choice => Some(&CHOICE),
-            Self::ChatMessage => Some(&CHAT_MESSAGE),
-            Self::Usage => Some(&USAGE),
-            Self::InputDetails => Some(&INPUT_DETAILS),
-            Self::OutputDetails => Some(&OUTPUT_DETAILS),
-            Self::CacheCreation => Some(&CACHE_CREATION),
-            Self::Message => Some(&MESSAGE),
-            Self::Delta => Some(&DELTA),
-            Self::Response => Some(&RESPONSE),
-            Self::Candidate => Some(&CANDIDATE),
-            Self::Parts => Some(&PARTS),
-            Self::GeminiUsage => Some(&GEMINI_USAGE),
-            Self::Error => Some(&ERROR),
-            Self::Choices | Self::Candidates | Self::Content | Count(_) | Text(_) => None,
+            Self::Root => &ROOT,
+            Self::Choice => &CHOICE,
+            Self::ChatMessage => &CHAT_MESSAGE,
+            Self::Usage => &USAGE,
+            Self::InputDetails => &INPUT_DETAILS,
+            Self::OutputDetails => &OUTPUT_DETAILS,
+            Self::CacheCreation => &CACHE_CREATION,
+            Self::Message => &MESSAGE,
+            Self::Delta => &DELTA,
+            Self::Response => &RESPONSE,
+            Self::Candidate => &CANDIDATE,
+            Self::Parts => &PARTS,
+            Self::GeminiUsage => &GEMINI_USAGE,
+            Self::Error => &ERROR,
+            Self::Choices | Self::Candidates | Self::Content | Count(_) | Text(_) => &NONE,
         }
     }
 }
@@ -102,8 +103,8 @@ impl Place {
 /// Lengths of keys that are told apart before a byte is compared; the longest key has 27 bytes.
 const LENGTHS: usize = 32;
 
-/// The members of an object that are looked at.
-struct Members {
+/// The members of an object that are looked at, in order of the lengths of their keys.
+pub(super) struct Members {
     rows: &'static [(&'static str, Place)],
     /// For each length of a key the first row with it; past the end if there is none.
     first: [u8; LENGTHS],
@@ -115,31 +116,59 @@ impl Members {
         let mut row = rows.len();
         while row > 0 {
             row -= 1;
-            first[rows[row].0.len()] = row as u8;
+            let length = rows[row].0.len();
+            assert!(row == 0 || rows[row - 1].0.len() <= length, "rows go by length");
+            first[length] = row as u8;
         }
         Self { rows, first }
     }
 
     #[inline(always)]
-    fn find(&self, key: &[u8]) -> Option<Place> {
-        let first = usize::from(*self.first.get(key.len())?);
-        for (name, place) in self.rows.get(first..)? {
-            if name.as_bytes() == key {
+    pub(super) fn find(&self, key: &[u8]) -> Option<Place> {
+        let mut row = usize::from(*self.first.get(key.len())?);
+        while let Some((name, place)) = self.rows.get(row)
+            && name.len() == key.len()
+        {
+            if same(name.as_bytes(), key) {
                 return Some(*place);
             }
+            row += 1;
         }
         None
     }
 }
 
+/// Equality of keys. They are short: a few words compared here cost less than a call.
+#[inline(always)]
+fn same(name: &[u8], key: &[u8]) -> bool {
+    if name.len() != key.len() {
+        return false;
+    }
+    let Some((head, tail)) = ends::<8>(name, key) else {
+        let few = ends::<4>(name, key).map(|(head, tail)| head && tail);
+        return few.unwrap_or_else(|| name == key);
+    };
+    head && tail && (name.len() <= 16 || name == key)
+}
+
+/// Whether the first and the last N bytes are equal; `None` if there are fewer.
+#[inline(always)]
+fn ends<const N: usize>(name: &[u8], key: &[u8]) -> Option<(bool, bool)> {
+    let head = name.first_chunk::<N>()? == key.first_chunk::<N>()?;
+    let tail = name.last_chunk::<N>()? == key.last_chunk::<N>()?;
+    Some((head, tail))
+}
+
+static NONE: Members = Members::new(&[]);
+
 static INPUT_DETAILS: Members = Members::new(&[
-    ("cached_tokens", Count(Field::Cached)),
     ("audio_tokens", Count(Field::AudioIn)),
+    ("cached_tokens", Count(Field::Cached)),
 ]);
 
 static OUTPUT_DETAILS: Members = Members::new(&[
-    ("reasoning_tokens", Count(Field::Reasoning)),
     ("audio_tokens", Count(Field::AudioOut)),
+    ("reasoning_tokens", Count(Field::Reasoning)),
 ]);
 
 static CACHE_CREATION: Members = Members::new(&[
@@ -148,28 +177,28 @@ static CACHE_CREATION: Members = Members::new(&[
 ]);
 
 static USAGE: Members = Members::new(&[
-    ("prompt_tokens", Count(Field::Prompt)),
-    ("completion_tokens", Count(Field::Completion)),
     ("input_tokens", Count(Field::Input)),
-    ("output_tokens", Count(Field::Output)),
     ("total_tokens", Count(Field::Total)),
+    ("prompt_tokens", Count(Field::Prompt)),
+    ("output_tokens", Count(Field::Output)),
     ("cached_tokens", Count(Field::Cached)),
-    ("prompt_tokens_details", Place::InputDetails),
+    ("cache_creation", Place::CacheCreation),
+    ("completion_tokens", Count(Field::Completion)),
     ("input_tokens_details", Place::InputDetails),
-    ("completion_tokens_details", Place::OutputDetails),
+    ("prompt_tokens_details", Place::InputDetails),
     ("output_tokens_details", Place::OutputDetails),
     ("cache_read_input_tokens", Count(Field::CacheRead)),
+    ("completion_tokens_details", Place::OutputDetails),
     ("cache_creation_input_tokens", Count(Field::CacheWrite)),
-    ("cache_creation", Place::CacheCreation),
 ]);
 
 static GEMINI_USAGE: Members = Members::new(&[
-    ("promptTokenCount", Count(Field::GeminiPrompt)),
-    ("cachedContentTokenCount", Count(Field::GeminiCached)),
-    ("candidatesTokenCount", Count(Field::GeminiCandidates)),
-    ("thoughtsTokenCount", Count(Field::GeminiThoughts)),
-    ("toolUsePromptTokenCount", Count(Field::GeminiToolUse)),
     ("totalTokenCount", Count(Field::Total)),
+    ("promptTokenCount", Count(Field::GeminiPrompt)),
+    ("thoughtsTokenCount", Count(Field::GeminiThoughts)),
+    ("candidatesTokenCount", Count(Field::GeminiCandidates)),
+    ("cachedContentTokenCount", Count(Field::GeminiCached)),
+    ("toolUsePromptTokenCount", Count(Field::GeminiToolUse)),
 ]);
 
 static ERROR: Members = Members::new(&[
@@ -179,47 +208,43 @@ static ERROR: Members = Members::new(&[
 ]);
 
 static CHAT_MESSAGE: Members = Members::new(&[
+    ("audio", Place::Content),
     ("content", Place::Content),
+    ("refusal", Place::Content),
+    ("reasoning", Place::Content),
     ("tool_calls", Place::Content),
     ("function_call", Place::Content),
-    ("refusal", Place::Content),
     ("reasoning_content", Place::Content),
-    ("reasoning", Place::Content),
-    ("audio", Place::Content),
 ]);
 
 static CHOICE: Members = Members::new(&[
-    ("message", Place::ChatMessage),
-    ("delta", Place::ChatMessage),
     ("text", Place::Content),
-    ("finish_reason", Text(TextPlace::Finish)),
-    // Some servers put the usage of a stream into its last choice.
+    ("delta", Place::ChatMessage),
     ("usage", Place::Usage),
+    ("message", Place::ChatMessage),
+    ("finish_reason", Text(TextPlace::Finish)),
 ]);
 
-static PARTS: Members = Members::new(&[("parts", Place::Content)]);
+static PARTS: Members = Members::new(&[]);
 
-static CANDIDATE: Members =
-    Members::new(&[("content", Place::Parts), ("finishReason", Text(TextPlace::Finish))]);
+static CANDIDATE: Members = Members::new(&[("content", Place::Parts)]);
 
-static MESSAGE: Members = Members::new(&[("usage", Place::Usage)]);
+static MESSAGE: Members = Members::new(&[]);
 
-static DELTA: Members = Members::new(&[("stop_reason", Text(TextPlace::Finish))]);
+static DELTA: Members = Members::new(&[]);
 
-static RESPONSE: Members = Members::new(&[("usage", Place::Usage), ("error", Place::Error)]);
+static RESPONSE: Members = Members::new(&[("usage", Place::Usage)]);
 
 static ROOT: Members = Members::new(&[
     ("usage", Place::Usage),
-    ("choices", Place::Choices),
     ("error", Place::Error),
-    // messages, and responses
-    ("content", Place::Content),
-    ("stop_reason", Text(TextPlace::Finish)),
-    ("message", Place::Message),
     ("delta", Place::Delta),
     ("output", Place::Content),
+    ("choices", Place::Choices),
+    ("content", Place::Content),
+    ("message", Place::Message),
     ("response", Place::Response),
-    // gemini
     ("candidates", Place::Candidates),
+    ("stop_reason", Text(TextPlace::Finish)),
     ("usageMetadata", Place::GeminiUsage),
 ]);

@@ -44,21 +44,36 @@ impl<'p> Piece<'p> {
     /// The closing quote of a string that goes on at `pos`, if it is in this piece.
     #[inline(always)]
     pub(super) fn text_end(&mut self, pos: usize) -> Option<usize> {
-        let mut stop = self.text_stop(pos);
-        loop {
-            match self.at(stop)? {
-                b'"' => return Some(stop),
-                _ => stop = self.text_stop(stop + 2),
-            }
+        text_end(&mut self.ends, self.bytes, pos)
+    }
+}
+
+#[inline(always)]
+fn text_end(ends: &mut Window<Ends>, bytes: &[u8], pos: usize) -> Option<usize> {
+    let mut stop = ends.next(bytes, pos);
+    loop {
+        match bytes.get(stop)? {
+            b'"' => return Some(stop),
+            // The byte behind a backslash is never an end.
+            _ => stop = ends.next(bytes, stop + 2),
         }
     }
+}
 
-    /// The byte behind a number or literal, if it is in this piece.
-    #[inline(always)]
-    fn scalar_end(&self, start: usize) -> Option<usize> {
-        let rest = self.bytes.get(start..)?;
-        Some(start + rest.iter().position(|&byte| !in_scalar(byte))?)
+/// The byte behind a number or literal, if it is in this piece.
+#[inline(always)]
+fn scalar_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut end = start + 1;
+    while in_scalar(*bytes.get(end)?) {
+        end += 1;
     }
+    Some(end)
+}
+
+/// Capitals too: `NaN` is no JSON, but no reason to lose the usage behind it.
+#[inline(always)]
+pub(super) fn begins_scalar(byte: u8) -> bool {
+    in_scalar(byte) && !matches!(byte, b'+' | b'.')
 }
 
 /// Bytes of numbers and literals, and of what some servers write in their place.
@@ -80,59 +95,118 @@ pub(super) fn in_scalar(byte: u8) -> bool {
 impl ReplyScan {
     /// Goes on from `pos`, between two tokens, at least one byte far.
     pub(super) fn whole_tokens(&mut self, piece: &mut Piece<'_>, mut pos: usize) -> usize {
-        let mut state = self.state;
-        while let Some(byte) = piece.at(pos) {
-            (pos, state) = match (state, byte) {
-                (State::KeyOrEnd, b'"') => match piece.text_end(pos + 1) {
-                    Some(end) => {
-                        let key = piece.between(pos + 1, end);
-                        self.here = self.level().and_then(|level| level.place.member(key));
-                        match piece.at(end + 1) {
-                            Some(b':') => (end + 2, State::Value),
-                            _ => (end + 1, State::Colon),
-                        }
-                    }
-                    None => break,
-                },
-                (State::Value, b'"') => match piece.text_end(pos + 1) {
-                    Some(end) => {
-                        if let Some(place) = self.here {
-                            self.facts.text(place, piece.between(pos + 1, end), false);
-                        }
-                        (end + 1, self.after_value())
-                    }
-                    None => break,
-                },
-                (State::Value, b'{' | b'[') => (pos + 1, self.open(byte == b'{')),
-                (State::Value, _) if in_scalar(byte) && !matches!(byte, b'+' | b'.') => {
-                    match piece.scalar_end(pos) {
-                        Some(end) => {
-                            if let Some(place) = self.here {
-                                self.facts.scalar(place, piece.between(pos, end), false);
-                            }
-                            (end, self.after_value())
-                        }
-                        None => break,
-                    }
-                }
-                (State::After, b',') => (pos + 1, self.next_member()),
-                (State::After, b'}') if self.in_object() => (pos + 1, self.close()),
-                (State::After, b']') if !self.in_object() => (pos + 1, self.close()),
-                (State::KeyOrEnd | State::Colon | State::Value | State::After, b' ' | b'\n') => {
-                    (pos + 1, state)
-                }
-                (State::Colon, b':') => (pos + 1, State::Value),
-                (State::KeyOrEnd | State::Colon | State::Value | State::After, _) => break,
-                _ => {
-                    self.state = state;
-                    return pos;
-                }
+        loop {
+            let from = pos;
+            pos = match self.state {
+                State::KeyOrEnd => self.whole_members(piece, pos),
+                State::Value => self.whole_element(piece, pos),
+                State::After => self.whole_after(piece, pos),
+                State::Colon => pos,
+                _ => return pos,
             };
+            let Some(byte) = piece.at(pos) else { return pos };
+            if pos == from {
+                // Nothing to jump over, or not all here.
+                self.single(byte);
+                return pos + 1;
+            }
         }
-        self.state = state;
-        if let Some(byte) = piece.at(pos) {
-            self.single(byte);
-            return pos + 1;
+    }
+
+    /// Members one after the other, and the objects they hold.
+    fn whole_members(&mut self, piece: &mut Piece<'_>, mut pos: usize) -> usize {
+        let bytes = piece.bytes;
+        let mut ends = piece.ends;
+        'object: while let Some(level) = self.level() {
+            let members = level.place.members();
+            loop {
+                if bytes.get(pos) != Some(&b'"') {
+                    break 'object;
+                }
+                let end = ends.next(bytes, pos + 1);
+                let (Some(key), Some(b"\":")) =
+                    (bytes.get(pos + 1..end), bytes.get(end..).and_then(<[u8]>::first_chunk))
+                else {
+                    break 'object;
+                };
+                let here = members.find(key);
+                let value = end + 2;
+                let after = match bytes.get(value).copied() {
+                    Some(b'"') => text_end(&mut ends, bytes, value + 1).map(|end| {
+                        if let (Some(place), Some(text)) = (here, bytes.get(value + 1..end)) {
+                            self.facts.text(place, text, false);
+                        }
+                        end + 1
+                    }),
+                    Some(byte @ (b'{' | b'[')) => {
+                        self.here = here;
+                        self.state = self.open(byte == b'{');
+                        pos = value + 1;
+                        if self.state != State::KeyOrEnd {
+                            break 'object;
+                        }
+                        continue 'object;
+                    }
+                    Some(byte) if begins_scalar(byte) => scalar_end(bytes, value).inspect(|&end| {
+                        if let (Some(place), Some(scalar)) = (here, bytes.get(value..end)) {
+                            self.facts.scalar(place, scalar, false);
+                        }
+                    }),
+                    _ => None,
+                };
+                let Some(after) = after else {
+                    self.here = here;
+                    self.state = State::Value;
+                    pos = value;
+                    break 'object;
+                };
+                if bytes.get(after) != Some(&b',') {
+                    self.state = State::After;
+                    pos = self.whole_after(piece, after);
+                    if self.state != State::KeyOrEnd {
+                        break 'object;
+                    }
+                    continue 'object;
+                }
+                pos = after + 1;
+            }
+        }
+        piece.ends = ends;
+        pos
+    }
+
+    /// An element of an array, or the bracket that opens it.
+    fn whole_element(&mut self, piece: &mut Piece<'_>, pos: usize) -> usize {
+        match piece.at(pos) {
+            Some(byte @ (b'{' | b'[')) => {
+                self.state = self.open(byte == b'{');
+                pos + 1
+            }
+            Some(b'"') => {
+                let Some(end) = piece.text_end(pos + 1) else { return pos };
+                if let Some(place) = self.here {
+                    self.facts.text(place, piece.between(pos + 1, end), false);
+                }
+                self.state = self.after_value();
+                end + 1
+            }
+            _ => pos,
+        }
+    }
+
+    /// Closing brackets behind a value, and the comma behind them.
+    fn whole_after(&mut self, piece: &Piece<'_>, mut pos: usize) -> usize {
+        while let Some(level) = self.level() {
+            match piece.at(pos) {
+                Some(b',') => {
+                    self.state = self.next_member();
+                    return pos + 1;
+                }
+                Some(b'}') if level.object => self.state = self.close(),
+                Some(b']') if !level.object => self.state = self.close(),
+                _ => return pos,
+            }
+            pos += 1;
         }
         pos
     }
