@@ -220,20 +220,22 @@ static CHAT_MESSAGE: Members = Members::new(&[
 static CHOICE: Members = Members::new(&[
     ("text", Place::Content),
     ("delta", Place::ChatMessage),
+    // Some servers put the usage of a stream into its last choice.
     ("usage", Place::Usage),
     ("message", Place::ChatMessage),
     ("finish_reason", Text(TextPlace::Finish)),
 ]);
 
-static PARTS: Members = Members::new(&[]);
+static PARTS: Members = Members::new(&[("parts", Place::Content)]);
 
-static CANDIDATE: Members = Members::new(&[("content", Place::Parts)]);
+static CANDIDATE: Members =
+    Members::new(&[("content", Place::Parts), ("finishReason", Text(TextPlace::Finish))]);
 
-static MESSAGE: Members = Members::new(&[]);
+static MESSAGE: Members = Members::new(&[("usage", Place::Usage)]);
 
-static DELTA: Members = Members::new(&[]);
+static DELTA: Members = Members::new(&[("stop_reason", Text(TextPlace::Finish))]);
 
-static RESPONSE: Members = Members::new(&[("usage", Place::Usage)]);
+static RESPONSE: Members = Members::new(&[("usage", Place::Usage), ("error", Place::Error)]);
 
 static ROOT: Members = Members::new(&[
     ("usage", Place::Usage),

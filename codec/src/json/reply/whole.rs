@@ -120,13 +120,9 @@ impl ReplyScan {
         'object: while let Some(level) = self.level() {
             let members = level.place.members();
             loop {
-                if bytes.get(pos) != Some(&b'"') {
-                    break 'object;
-                }
+                let Some([b'"', text @ ..]) = bytes.get(pos..) else { break 'object };
                 let end = ends.next(bytes, pos + 1);
-                let (Some(key), Some(b"\":")) =
-                    (bytes.get(pos + 1..end), bytes.get(end..).and_then(<[u8]>::first_chunk))
-                else {
+                let Some((key, [b'"', b':', ..])) = text.split_at_checked(end - pos - 1) else {
                     break 'object;
                 };
                 let here = members.find(key);
