@@ -1,7 +1,8 @@
 //! The keys of a request body that mean something to us, as one table.
 //!
 //! *Judged* keys must stand once and unescaped, because a second reading of them upstream would
-//! change what is run or what it costs. The others are hints: they may repeat, the last one
+//! change what is run or what it costs. For the same reason a spelling of them that differs in
+//! the case of ASCII letters is refused: some upstreams take keys in any case. The others are hints: they may repeat, the last one
 //! counts, but an escaped spelling of them is refused too, or a body could hide its text from
 //! the estimate.
 
@@ -34,6 +35,16 @@ macro_rules! request_keys {
                     $(Self::$variant => concat!("the key ", $name, " must be spelled plainly"),)*
                 }
             }
+
+            pub(super) fn miscased_message(self) -> &'static str {
+                match self {
+                    $(Self::$variant =>
+                        concat!("the key ", $name, " must be spelled in lower case"),)*
+                }
+            }
+
+            /// Every key.
+            const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The top-level key of this spelling; `include_usage` and `user_id` are not.
             pub(super) fn top_level(name: &[u8]) -> Option<Self> {
@@ -82,6 +93,16 @@ impl RequestKey {
             (Self::Metadata, b"user_id") => Some(Self::UserId),
             _ => None,
         }
+    }
+
+    /// The judged key that `name`, which is none, is but for the case of its letters: of the top
+    /// level, or of the object under `parent`.
+    pub(super) fn miscased(parent: Option<Self>, name: &[u8]) -> Option<Self> {
+        let is_it =
+            |key: &&Self| key.is_judged() && name.eq_ignore_ascii_case(key.name().as_bytes());
+        let key = *Self::ALL.iter().find(is_it)?;
+        let home = if key == Self::IncludeUsage { Some(Self::StreamOptions) } else { None };
+        (home == parent).then_some(key)
     }
 
     /// Whether keys one level below this top-level key are read.

@@ -200,10 +200,10 @@ impl Reader {
         } else {
             raw
         };
-        let key = match (depth, self.top) {
-            (1, _) => Key::top_level(name),
-            (_, Some(parent)) => Key::below(parent, name),
-            _ => None,
+        let parent = if depth == 1 { None } else { self.top };
+        let key = match parent {
+            None => Key::top_level(name),
+            Some(parent) => Key::below(parent, name),
         };
         if let Some(key) = key {
             if escaped {
@@ -213,6 +213,8 @@ impl Reader {
                 return Err(Kind::DuplicateKey(key));
             }
             self.seen |= key.bit();
+        } else if let Some(key) = Key::miscased(parent, name) {
+            return Err(Kind::MiscasedKey(key));
         }
         if depth > 1 {
             self.below = key;
