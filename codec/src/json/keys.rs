@@ -17,12 +17,12 @@ macro_rules! request_keys {
         impl RequestKey {
             /// The key as it is written.
             #[must_use]
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
             /// Whether it has to stand once.
-            pub(super) fn is_judged(self) -> bool {
+            pub(super) const fn is_judged(self) -> bool {
                 match self { $(Self::$variant => $judged,)* }
             }
 
@@ -81,6 +81,21 @@ request_keys! {
 }
 
 impl RequestKey {
+    /// The longest key.
+    const LENGTH_MAX: usize = 21;
+
+    /// Lengths of judged keys, one bit each: most keys are none of them by their length alone.
+    const JUDGED_LENGTHS: u32 = {
+        let (mut lengths, mut index) = (0, 0);
+        while index < Self::ALL.len() {
+            let key = Self::ALL[index];
+            assert!(key.name().len() <= Self::LENGTH_MAX, "a longer key");
+            lengths |= (key.is_judged() as u32) << key.name().len();
+            index += 1;
+        }
+        lengths
+    };
+
     /// Whether strings below this top-level key are counted as text (DESIGN §16.11).
     pub(super) fn is_counted(self) -> bool {
         matches!(self, Self::Messages | Self::System | Self::Tools | Self::Input)
@@ -98,6 +113,9 @@ impl RequestKey {
     /// The judged key that `name`, which is none, is but for the case of its letters: of the top
     /// level, or of the object under `parent`.
     pub(super) fn miscased(parent: Option<Self>, name: &[u8]) -> Option<Self> {
+        if name.len() > Self::LENGTH_MAX || 1 << name.len() & Self::JUDGED_LENGTHS == 0 {
+            return None;
+        }
         let is_it =
             |key: &&Self| key.is_judged() && name.eq_ignore_ascii_case(key.name().as_bytes());
         let key = *Self::ALL.iter().find(is_it)?;

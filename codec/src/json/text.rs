@@ -50,7 +50,14 @@ pub(super) fn scan(
             b'"' => return TextStop::Quote(pos),
             b'\\' => {
                 text.escaped = true;
-                escape(body, pos)
+                match body.get(pos + 1) {
+                    Some(b'"' | b'\\' | b'n') => {
+                        // What nearly all escapes of real bodies are.
+                        pos = window.next(body, pos + 2);
+                        continue;
+                    }
+                    _ => escape(body, pos),
+                }
             }
             0x80.. => characters(body, pos, text),
             _ => Step::Bad(Kind::ControlInString, pos),

@@ -6,7 +6,7 @@
 use super::{BLOCK, Kind};
 use core::arch::x86_64::{
     __m128i, _mm_cmpeq_epi8, _mm_cmplt_epi8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x,
-    _mm_set1_epi8,
+    _mm_set1_epi8, _mm_xor_si128,
 };
 
 /// Bytes in a register.
@@ -29,9 +29,13 @@ fn lanes(block: &[u8; BLOCK], kind: Kind) -> u64 {
     for (index, bytes) in block.as_chunks::<LANE>().0.iter().enumerate() {
         let lane = load(bytes);
         let hits = match kind {
-            // As a signed byte everything from 0x80 is negative: one comparison finds it and
-            // the controls.
-            Kind::Special => _mm_or_si128(ends(lane), _mm_cmplt_epi8(lane, _mm_set1_epi8(0x20))),
+            // As a signed byte everything from 0x80 is negative, and with one bit turned the
+            // quote stands right above the controls: one comparison finds all three.
+            Kind::Special => {
+                let turned = _mm_xor_si128(lane, _mm_set1_epi8(0x02));
+                let low = _mm_cmplt_epi8(turned, _mm_set1_epi8(0x21));
+                _mm_or_si128(low, equal(lane, b'\\'))
+            }
             Kind::Ends => ends(lane),
             Kind::Brackets => {
                 // Square and curly brackets differ in one bit.

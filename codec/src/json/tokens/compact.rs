@@ -35,19 +35,39 @@ impl Tokens {
                     _ => return Ok((pos, expect)),
                 };
             }
-            while expect == Expect::After {
-                (pos, expect) = match body.get(pos) {
-                    Some(b',') => self.comma(pos),
-                    Some(b'}') if self.nest.in_object() => self.close(pos, visit),
-                    Some(b']') if !self.nest.in_object() => self.close(pos, visit),
-                    _ => return Ok((pos, expect)),
-                };
+            if expect == Expect::After {
+                (pos, expect) = self.run_after(body, pos, visit);
             }
             if !matches!(
                 expect,
                 Expect::Key | Expect::KeyOrEnd | Expect::Value | Expect::ValueOrEnd
             ) {
                 return Ok((pos, expect));
+            }
+        }
+    }
+
+    /// Closing brackets behind a value, and the comma behind them.
+    #[inline(always)]
+    fn run_after(
+        &mut self,
+        body: &[u8],
+        mut pos: usize,
+        visit: &mut impl Visit,
+    ) -> (usize, Expect) {
+        loop {
+            let in_object = self.nest.in_object();
+            match body.get(pos) {
+                Some(b',') => return self.comma(pos),
+                Some(b'}') if in_object => {}
+                Some(b']') if !in_object => {}
+                _ => return (pos, Expect::After),
+            }
+            pos += 1;
+            self.nest.pop();
+            visit.close(self.nest.depth(), pos);
+            if self.nest.depth() == 0 {
+                return (pos, Expect::Done);
             }
         }
     }
