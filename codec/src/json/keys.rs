@@ -48,6 +48,9 @@ macro_rules! request_keys {
 
             /// The top-level key of this spelling; `include_usage` and `user_id` are not.
             pub(super) fn top_level(name: &[u8]) -> Option<Self> {
+                if !Self::is_length(name, Self::LENGTHS) {
+                    return None;
+                }
                 Self::any(name).filter(|key| !matches!(key, Self::IncludeUsage | Self::UserId))
             }
 
@@ -81,20 +84,27 @@ request_keys! {
 }
 
 impl RequestKey {
-    /// The longest key.
-    const LENGTH_MAX: usize = 21;
+    /// Lengths of keys and of judged keys, one bit each: most other keys are known for what they
+    /// are by their length alone.
+    const LENGTHS: u32 = Self::lengths(false);
+    const JUDGED_LENGTHS: u32 = Self::lengths(true);
 
-    /// Lengths of judged keys, one bit each: most keys are none of them by their length alone.
-    const JUDGED_LENGTHS: u32 = {
+    const fn lengths(judged: bool) -> u32 {
         let (mut lengths, mut index) = (0, 0);
         while index < Self::ALL.len() {
             let key = Self::ALL[index];
-            assert!(key.name().len() <= Self::LENGTH_MAX, "a longer key");
-            lengths |= (key.is_judged() as u32) << key.name().len();
+            if key.is_judged() || !judged {
+                lengths |= 1 << key.name().len();
+            }
             index += 1;
         }
         lengths
-    };
+    }
+
+    fn is_length(name: &[u8], lengths: u32) -> bool {
+        u32::try_from(name.len())
+            .is_ok_and(|length| lengths.checked_shr(length).is_some_and(|rest| rest & 1 == 1))
+    }
 
     /// Whether strings below this top-level key are counted as text (DESIGN §16.11).
     pub(super) fn is_counted(self) -> bool {
@@ -113,7 +123,7 @@ impl RequestKey {
     /// The judged key that `name`, which is none, is but for the case of its letters: of the top
     /// level, or of the object under `parent`.
     pub(super) fn miscased(parent: Option<Self>, name: &[u8]) -> Option<Self> {
-        if name.len() > Self::LENGTH_MAX || 1 << name.len() & Self::JUDGED_LENGTHS == 0 {
+        if !Self::is_length(name, Self::JUDGED_LENGTHS) {
             return None;
         }
         let is_it =

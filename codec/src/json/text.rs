@@ -43,24 +43,30 @@ pub(super) fn scan(
     text: &mut Text,
     window: &mut Window<Special>,
 ) -> TextStop {
+    // In registers until the string ends.
+    let mut near = *window;
+    let stop = judge(body, pos, text, &mut near);
+    *window = near;
+    stop
+}
+
+#[inline(always)]
+fn judge(body: &[u8], pos: usize, text: &mut Text, window: &mut Window<Special>) -> TextStop {
     let mut pos = window.next(body, pos);
     loop {
-        let Some(&byte) = body.get(pos) else { return TextStop::More(pos) };
-        let judged = match byte {
-            b'"' => return TextStop::Quote(pos),
-            b'\\' => {
+        let judged = match body.get(pos) {
+            Some(b'"') => return TextStop::Quote(pos),
+            Some(b'\\') => {
                 text.escaped = true;
                 match body.get(pos + 1) {
-                    Some(b'"' | b'\\' | b'n') => {
-                        // What nearly all escapes of real bodies are.
-                        pos = window.next(body, pos + 2);
-                        continue;
-                    }
+                    // What nearly all escapes of real bodies are.
+                    Some(b'"' | b'\\' | b'n') => Step::Past(pos + 2),
                     _ => escape(body, pos),
                 }
             }
-            0x80.. => characters(body, pos, text),
-            _ => Step::Bad(Kind::ControlInString, pos),
+            Some(0x80..) => characters(body, pos, text),
+            Some(_) => return TextStop::Bad(Kind::ControlInString, pos),
+            None => return TextStop::More(pos),
         };
         match judged {
             Step::Past(next) => pos = window.next(body, next),
@@ -77,6 +83,7 @@ enum Step {
 }
 
 /// The escape whose backslash is at `pos`.
+#[inline(never)]
 fn escape(body: &[u8], pos: usize) -> Step {
     match body.get(pos + 1) {
         None => Step::More(pos),
@@ -96,6 +103,7 @@ fn escape(body: &[u8], pos: usize) -> Step {
 }
 
 /// A run of characters from 0x80, the first at `pos`.
+#[inline(never)]
 fn characters(body: &[u8], mut pos: usize, text: &mut Text) -> Step {
     loop {
         let length = match body.get(pos) {
