@@ -108,6 +108,7 @@ fn agrees(body: &[u8]) {
             | Kind::TooDeep
             | Kind::DuplicateKey(_)
             | Kind::EscapedKey(_)
+            | Kind::MiscasedKey(_)
             | Kind::StreamNotBoolean
             | Kind::StreamOptionsNotObject
             | Kind::IncludeUsageNotBoolean
