@@ -33,6 +33,8 @@ mod headers;
 mod properties;
 #[cfg(test)]
 mod replay;
+#[cfg(test)]
+mod upstreams;
 
 use gateway_tests::scenario::{Step, send};
 
