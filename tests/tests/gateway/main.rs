@@ -6,6 +6,7 @@ mod corpus_client;
 mod corpus_upstream;
 mod early;
 mod headers;
+mod hostile;
 mod replay;
 
 use gateway_tests::scenario::{Step, send};
