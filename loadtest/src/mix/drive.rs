@@ -10,7 +10,7 @@ use super::book::{Book, Outcome};
 use super::class::Class;
 use super::client::{Client, Tools};
 use super::report::Report;
-use super::request::{self, Common, Prepared};
+use super::request::{self, Prepared, Shared};
 use super::schedule::Schedule;
 use crate::clock;
 use crate::poll::Poller;
@@ -96,14 +96,14 @@ struct Drive<'a> {
 impl<'a> Drive<'a> {
     fn new(settings: &'a Settings) -> Result<Drive<'a>, RunError> {
         let host = settings.target.to_string();
-        let common = Common {
+        let shared = Shared {
             host: &host,
             key: &settings.key,
             model: &settings.model,
             model_prefix: &settings.model_prefix,
             body_bytes: settings.body_bytes,
         };
-        let prepared = settings.classes.iter().map(|class| request::prepare(class, common));
+        let prepared = settings.classes.iter().map(|class| request::prepare(class, shared));
         let start = clock::now();
         Ok(Drive {
             settings,

@@ -9,7 +9,7 @@ const WRONG_KEY: &str = "tg-wrongwrongwrongwrongwrongwrongwr";
 
 /// What the run gives to all classes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Common<'a> {
+pub(super) struct Shared<'a> {
     pub(super) host: &'a str,
     pub(super) key: &'a str,
     pub(super) model: &'a str,
@@ -35,7 +35,7 @@ pub(super) struct Prepared {
 }
 
 /// Builds the request of a class.
-pub(super) fn prepare(class: &Class, common: Common<'_>) -> Prepared {
+pub(super) fn prepare(class: &Class, common: Shared<'_>) -> Prepared {
     let request = &class.request;
     let (head, body) = message(class, common);
     let head_len = head.len();
@@ -63,7 +63,7 @@ pub(super) fn prepare(class: &Class, common: Common<'_>) -> Prepared {
     }
 }
 
-fn message(class: &Class, common: Common<'_>) -> (Vec<u8>, Vec<u8>) {
+fn message(class: &Class, common: Shared<'_>) -> (Vec<u8>, Vec<u8>) {
     let request = &class.request;
     let model = match &request.model {
         Some(model) => format!("{}{model}", common.model_prefix),

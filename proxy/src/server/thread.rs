@@ -164,6 +164,8 @@ async fn accept_all<I: Io>(shard: Rc<Shard<I>>, listener: Rc<I::Listener>) {
     while !shard.draining.get() {
         match shard.io.accept(&listener).await {
             Ok((stream, _)) => shard.io.spawn(accept::connection(shard.clone(), stream)),
+            // The listener was stopped: no failure, and nobody to take any more.
+            Err(_) if shard.draining.get() => return,
             Err(_) => {
                 // Out of descriptors, mostly: trying again at once would spin until one closes.
                 shard.counters.accept_errors.increment();

@@ -107,3 +107,22 @@ fn a_thread_that_was_away_for_many_turns_fires_what_is_due_and_keeps_the_rest() 
     wheel.advance(at(6_003));
     assert!(later.fired());
 }
+
+#[test]
+fn only_idle_waits_are_told_early() {
+    let wheel = Wheel::new();
+    let [idle, disarmed, busy, later] = std::array::from_fn(|_| wheel.timer());
+    idle.arm_idle(at(600));
+    disarmed.arm_idle(at(5));
+    disarmed.disarm();
+    busy.arm(at(5));
+    later.arm_idle(at(5));
+    // Armed again for something else, it is no idle wait any more.
+    later.arm(at(5));
+    wheel.fire_idle();
+    assert!(idle.fired() && !disarmed.fired() && !busy.fired() && !later.fired());
+    idle.arm(at(3));
+    assert!(!idle.fired());
+    wheel.advance(at(8));
+    assert!(idle.fired() && !disarmed.fired() && busy.fired() && later.fired());
+}
