@@ -38,7 +38,6 @@ struct Entry {
     /// Tick of the slot in which it is filed; `NEVER` when in none.
     filed: u64,
     fired: bool,
-    live: bool,
     /// Nobody minds if it fires early: see [`Wheel::fire_idle`].
     idle: bool,
     waker: Option<Waker>,
@@ -78,9 +77,7 @@ impl Timers {
                 continue; // filed again elsewhere, or gone
             }
             entry.filed = NEVER;
-            if !entry.live {
-                self.free.push(index);
-            } else if entry.deadline <= tick {
+            if entry.deadline <= tick {
                 entry.fired = true;
                 entry.deadline = NEVER;
                 if let Some(waker) = &entry.waker {
@@ -128,13 +125,8 @@ impl Wheel {
         }
         for index in 0..timers.entries.len() as u32 {
             let entry = &mut timers.entries[index as usize];
-            let was_filed = entry.filed != NEVER;
             entry.filed = NEVER;
-            if !entry.live {
-                if was_filed {
-                    timers.free.push(index);
-                }
-            } else if entry.deadline <= now {
+            if entry.deadline <= now {
                 entry.fired = true;
                 entry.deadline = NEVER;
                 if let Some(waker) = &entry.waker {
@@ -150,7 +142,7 @@ impl Wheel {
     /// Fires every timer of an idle wait now: a shard that stops tells who only waits.
     pub fn fire_idle(&self) {
         for entry in &mut self.timers.borrow_mut().entries {
-            if entry.live && entry.idle && entry.deadline != NEVER {
+            if entry.idle && entry.deadline != NEVER {
                 entry.fired = true;
                 entry.deadline = NEVER;
                 if let Some(waker) = &entry.waker {
@@ -168,7 +160,7 @@ impl Wheel {
     /// A new, unarmed timer.
     pub fn timer(self: &Rc<Wheel>) -> Timer {
         let (deadline, filed) = (NEVER, NEVER);
-        let entry = Entry { deadline, filed, fired: false, live: true, idle: false, waker: None };
+        let entry = Entry { deadline, filed, fired: false, idle: false, waker: None };
         let mut timers = self.timers.borrow_mut();
         let index = match timers.free.pop() {
             Some(index) => {
@@ -242,12 +234,13 @@ impl Drop for Timer {
     fn drop(&mut self) {
         let mut timers = self.wheel.timers.borrow_mut();
         let entry = &mut timers.entries[self.index as usize];
-        entry.live = false;
+        // The place can be used again at once: a slot that still lists it finds that it is filed
+        // elsewhere, or nowhere. Waiting for the hand would keep the place of every connection of
+        // the last turn of the wheel.
         entry.deadline = NEVER;
+        entry.filed = NEVER;
         entry.waker = None;
-        if entry.filed == NEVER {
-            timers.free.push(self.index);
-        }
+        timers.free.push(self.index);
     }
 }
 

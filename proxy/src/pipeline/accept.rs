@@ -4,7 +4,7 @@
 //! An idle connection holds no buffer: a read stays posted for [`LENT`] after the last answer, is
 //! then asked back, and the kernel only says when there is something to read.
 
-use super::client::{Client, Presence};
+use super::client::{Client, Presence, SCRATCH_KEPT};
 use super::open::Held;
 use super::parse::{self, Kept, Request};
 use super::refuse::{self, Origin};
@@ -83,7 +83,7 @@ async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
             Next::Closed => break,
         };
         match after {
-            After::Keep => {}
+            After::Keep => client.shed(SCRATCH_KEPT),
             After::Close => {
                 client.linger(&shard.buffers).await;
                 break;
@@ -204,6 +204,7 @@ async fn sleep<I: Io>(
         return false;
     };
     shard.buffers.give(std::mem::take(&mut client.inbox));
+    client.shed(0);
     client.stream.start_watch();
     client.timer.arm_idle(rest);
     let woken = Watching::new(&mut client.stream, &client.timer).await;

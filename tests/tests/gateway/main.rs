@@ -29,6 +29,7 @@ mod early;
 mod faults;
 #[cfg(test)]
 mod headers;
+mod hostile;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

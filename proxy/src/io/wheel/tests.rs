@@ -65,6 +65,23 @@ fn disarmed_and_dropped_timers_stay_silent_and_their_places_are_used_again() {
 }
 
 #[test]
+fn connections_that_come_and_go_take_no_more_places_than_are_open() {
+    let wheel = Wheel::new();
+    let mut fired = 0;
+    for tick in 0..2_000 {
+        wheel.advance(at(tick));
+        let open: Vec<Timer> = (0..5).map(|_| wheel.timer()).collect();
+        for (nth, timer) in open.iter().enumerate() {
+            timer.arm(at(50 * nth as u64 + 1));
+        }
+        wheel.advance(at(tick + 1));
+        fired += open.iter().filter(|timer| timer.fired()).count();
+    }
+    assert_eq!(wheel.timers.borrow().entries.len(), 5);
+    assert_eq!(fired, 0, "none was old enough");
+}
+
+#[test]
 fn a_place_used_again_is_not_fired_by_its_former_owner() {
     let wheel = Wheel::new();
     let first = wheel.timer();
