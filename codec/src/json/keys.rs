@@ -2,9 +2,9 @@
 //!
 //! *Judged* keys must stand once and unescaped, because a second reading of them upstream would
 //! change what is run or what it costs. For the same reason a spelling of them that differs in
-//! the case of ASCII letters is refused: some upstreams take keys in any case. The others are hints: they may repeat, the last one
-//! counts, but an escaped spelling of them is refused too, or a body could hide its text from
-//! the estimate.
+//! the case of ASCII letters is refused: some upstreams take keys in any case. The others are
+//! hints: they may repeat, the last one counts, but an escaped spelling of them is refused too,
+//! or a body could hide its text from the estimate.
 
 macro_rules! request_keys {
     ($($variant:ident $name:literal $judged:literal $doc:literal;)*) => {
