@@ -10,7 +10,7 @@
 set -euo pipefail
 
 rounds=10 seconds=4 warmup=1 connections=16 body_bytes=2048 bin=target/release tollgate=
-servers=nginx,floor server_core=0 load_core=1 rate= keep= nice=0 group= latency=
+servers=nginx,floor server_core=0 load_core=1 rate= keep= nice=0 group= latency= spin=
 usage() {
     cat <<'TEXT'
 usage: loadtest/compare.sh [options]
@@ -25,20 +25,24 @@ usage: loadtest/compare.sh [options]
   --body-bytes N       bytes of a request's body (default 2048)
   --rate R             requests a second instead of a closed loop; not with direct
   --latency            measure latencies in the closed loop too, for about 1 % of the load's time
+  --spin               the rig never sleeps: it keeps its core beside other work, and no server has
+                       to wake it, which spares each the same
   --server-core N      core of the server (default 0)
   --load-core N        core of load and stand-in (default 1)
   --nice N             niceness of server and load (negative needs root)
-  --group N            put the whole script into a session of its own and give that session's
-                       scheduling group the niceness N, say -20 beside builds (negative needs
-                       root). Where the kernel groups by session, --nice ranks only within one.
+  --group N            put server and load into a session each and give the scheduling group of
+                       either the niceness N, say -20 beside builds (negative needs root; left out
+                       where it is not permitted). Where the kernel groups by session, --nice
+                       ranks only within one. They get two groups, as the weight of one that runs
+                       on both cores is split between them.
   --keep DIR           keep configurations and reports there
 TEXT
 }
-arguments=("$@")
 while [ $# -gt 0 ]; do
     case $1 in
     -h | --help) usage; exit 0 ;;
     --latency) latency=1; shift; continue ;;
+    --spin) spin=1; shift; continue ;;
     esac
     [ $# -ge 2 ] || { echo "compare.sh: $1 needs a value" >&2; exit 2; }
     case $1 in
@@ -60,19 +64,6 @@ while [ $# -gt 0 ]; do
     esac
     shift 2
 done
-
-# A session of its own is a scheduling group of its own, which has a niceness.
-if [ -n "$group" ] && [ -z "${COMPARE_IN_GROUP:-}" ]; then
-    COMPARE_IN_GROUP=1 setsid "$0" "${arguments[@]}" &
-    child=$! status=0
-    trap 'kill "$child" 2>/dev/null' INT TERM
-    wait "$child" || status=$?
-    ! kill -0 "$child" 2>/dev/null || wait "$child" || status=$? # a signal ended the first wait
-    exit "$status"
-fi
-if [ -n "$group" ] && ! { echo "$group" >/proc/self/autogroup; } 2>/dev/null; then
-    echo "compare.sh: not permitted to set the group's niceness, going on without" >&2
-fi
 
 if [ -n "$rate" ] && [[ ,$servers, == *,direct,* ]]; then
     echo "compare.sh: direct has no rate" >&2
@@ -128,7 +119,13 @@ free_port() {
     python3 -c 'import socket
 print(socket.create_server(("127.0.0.1", 0)).getsockname()[1])'
 }
-on_server_core() { exec nice -n "$nice" taskset -c "$server_core" "$@"; }
+on_core() { # core, command …; to be run in the background, whose process it becomes
+    local core=$1 grouping='{ echo "$0" >/proc/self/autogroup; } 2>/dev/null; exec "$@"'
+    shift
+    set -- nice -n "$nice" taskset -c "$core" "$@"
+    [ -z "$group" ] || set -- setsid sh -c "$grouping" "$group" "$@"
+    exec "$@"
+}
 
 # --- the servers: start_X listens on $address and sets server_pid, of the process that is
 #     measured with its children; its upstream is $upstream
@@ -168,13 +165,13 @@ http {
     }
 }
 CONF
-    on_server_core "$nginx" -p "$work/nginx" -c "$work/nginx/nginx.conf" \
+    on_core "$server_core" "$nginx" -p "$work/nginx" -c "$work/nginx/nginx.conf" \
         2>>"$work/nginx/start.log" &
     server_pid=$!
 }
 
 start_floor() {
-    on_server_core "$bin/loadtest" floor --listen "$address" --upstream "$upstream" >/dev/null &
+    on_core "$server_core" "$bin/loadtest" floor --listen "$address" --upstream "$upstream" >/dev/null &
     server_pid=$!
 }
 
@@ -203,19 +200,23 @@ name = "load"
 sha256 = "$(printf %s "$key" | sha256sum | cut -d' ' -f1)"
 CONF
     printf %s sk-upstream >"$work/tollgate/upstream-key"
-    on_server_core "$tollgate" serve "$work/tollgate/tollgate.toml" \
+    on_core "$server_core" "$tollgate" serve "$work/tollgate/tollgate.toml" \
         >"$work/tollgate/log" 2>&1 &
     server_pid=$!
 }
 
 # --- one run
 
+# Sums are the shell's own: the usual awk prints no integer above 2^31, 2.1 seconds.
 cpu_ns() { # run time of all threads of a process and its children
-    local pid=$1 child
-    cat "/proc/$pid/task/"*/schedstat 2>/dev/null | awk '{ sum += $1 } END { printf "%d\n", sum }'
-    for child in $(cat "/proc/$pid/task/"*/children 2>/dev/null); do cpu_ns "$child"; done
+    local pid=$1 sum=0 part child
+    while read -r part _; do sum=$((sum + part)); done \
+        < <(cat "/proc/$pid/task/"*/schedstat 2>/dev/null)
+    for child in $(cat "/proc/$pid/task/"*/children 2>/dev/null); do
+        sum=$((sum + $(cpu_ns "$child")))
+    done
+    echo "$sum"
 }
-total_ns() { cpu_ns "$1" | awk '{ sum += $1 } END { printf "%d\n", sum }'; }
 ticks() { # user and system ticks of the process and its children, as a check on the above
     local pid=$1 child
     awk '{ sub(/^.*\) /, ""); print $12, $13 }' "/proc/$pid/stat"
@@ -224,17 +225,18 @@ ticks() { # user and system ticks of the process and its children, as a check on
 total_ticks() { ticks "$1" | awk '{ u += $1; s += $2 } END { print u + 0, s + 0 }'; }
 
 mix() { # seconds
-    nice -n "$nice" taskset -c "$load_core" "$bin/loadtest" mix --target "$address" --key "$key" \
+    (on_core "$load_core" "$bin/loadtest" mix --target "$address" --key "$key" \
         --connections "$connections" --body-bytes "$body_bytes" --seconds "$1" \
-        --rate "$rate" --model "$model" --report json
+        --rate "$rate" --model "$model" --report json)
 }
 
 # The rig takes its place as the upstream, waits for the server, warms it and waits for a line.
 start_rig() { # what it speaks to
-    nice -n "$nice" taskset -c "$load_core" "$bin/loadtest" rig "$@" --upstream "$upstream" \
+    : >"$work/rig.log" # what the last one said must not be read as this one's
+    on_core "$load_core" "$bin/loadtest" rig "$@" --upstream "$upstream" \
         --key "$key" --model "$model" --connections "$connections" --body-bytes "$body_bytes" \
-        --warmup "$warmup" --seconds "$seconds" ${latency:+--latency} --hold --report json \
-        <&4 >"$work/report" 2>"$work/rig.log" &
+        --warmup "$warmup" --seconds "$seconds" ${latency:+--latency} ${spin:+--spin} --hold \
+        --report json <&4 >"$work/report" 2>"$work/rig.log" &
     rig_pid=$!
 }
 rig_says() { # line
@@ -247,9 +249,9 @@ rig_says() { # line
     done
 }
 
-begin() { ticks_before=$(total_ticks "$server_pid") before=$(total_ns "$server_pid") at=$(date +%s%N); }
+begin() { ticks_before=$(total_ticks "$server_pid") before=$(cpu_ns "$server_pid") at=$(date +%s%N); }
 end() {
-    wall=$(($(date +%s%N) - at)) cpu=$(($(total_ns "$server_pid") - before))
+    wall=$(($(date +%s%N) - at)) cpu=$(($(cpu_ns "$server_pid") - before))
     ticks_after=$(total_ticks "$server_pid")
 }
 
@@ -291,11 +293,11 @@ run() { # round, server
 : >"$work/runs.tsv"
 upstream=127.0.0.1:$(free_port)
 if [ -n "$rate" ]; then
-    nice -n "$nice" taskset -c "$load_core" "$bin/standin" --listen "$upstream" --tally 0 \
-        >/dev/null &
+    on_core "$load_core" "$bin/standin" --listen "$upstream" --tally 0 >/dev/null &
     standin_pid=$!
     wait_for "$upstream" standin
 else
+    rm -f "$work/go"
     mkfifo "$work/go"
     exec 4<>"$work/go"
 fi
@@ -322,8 +324,10 @@ for line in open(path):
     turn, name, cpu_ns, wall_ns, before, after, report = line.rstrip("\n").split("\t", 6)
     report = json.loads(report) or {"answered": 0, "unexpected": 0, "requests": 0}
     answered = report["answered"]
+    if not rate:  # the rig's own count, without what it took to start and to hear of its end
+        wall_ns = report.get("seconds", 0) * 1e9 or 1
     if name == "direct":  # what it costs is the load's own time
-        cpu_ns, wall_ns = report.get("cpu_us", 0) * 1e3, report.get("seconds", 0) * 1e9 or 1
+        cpu_ns = report.get("cpu_us", 0) * 1e3
     ticks = [int(b) - int(a) for a, b in zip(before.split(), after.split())]
     runs.setdefault(name, {})[int(turn)] = {
         "us": int(cpu_ns) / 1e3 / answered if answered else None,

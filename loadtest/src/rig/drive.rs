@@ -37,6 +37,15 @@ const PROVIDERS: u64 = 1 << 32;
 const LISTENER: u64 = RESERVED;
 const TIMER: u64 = RESERVED | 1;
 
+/// How a phase is watched.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Look {
+    /// Latencies are measured.
+    pub(super) latency: bool,
+    /// Events are asked for over and over instead of slept for.
+    pub(super) spin: bool,
+}
+
 /// What a phase came to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
@@ -147,10 +156,10 @@ impl Drive {
         &mut self,
         time: Duration,
         drain: Duration,
-        latency: bool,
+        look: Look,
     ) -> io::Result<Counts> {
         let connections = self.counts.upstream.connections;
-        self.counts = Counts { latency: latency.then(histogram), ..Counts::default() };
+        self.counts = Counts { latency: look.latency.then(histogram), ..Counts::default() };
         self.counts.upstream.connections = connections;
         let (begin, cpu) = (clock::now(), thread_time());
         self.arm(time)?;
@@ -158,14 +167,14 @@ impl Drive {
         for at in 0..self.clients.len() {
             self.ask(at)?;
         }
-        let mut ready = Vec::new();
+        let (mut ready, timeout) = (Vec::new(), look.spin.then_some(Duration::ZERO));
         while !self.over {
-            self.turn(&mut ready, None)?;
+            self.turn(&mut ready, timeout)?;
         }
         self.issuing = false;
         self.arm(drain)?;
         while self.under_way > 0 && !self.over {
-            self.turn(&mut ready, None)?;
+            self.turn(&mut ready, timeout)?;
         }
         self.counts.elapsed = clock::now().saturating_duration_since(begin);
         self.counts.cpu = thread_time().saturating_sub(cpu);

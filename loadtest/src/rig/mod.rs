@@ -25,7 +25,7 @@ use crate::latency::Latency;
 use crate::loopback;
 use crate::mix::{Format, body_bytes};
 
-use drive::{Counts, Drive};
+use drive::{Counts, Drive, Look};
 use report::Report;
 
 /// How long answers are waited for once no more requests are sent.
@@ -73,6 +73,9 @@ pub(crate) struct RigArgs {
     /// Measure latencies too, at the price of two looks at the clock a request
     #[arg(long)]
     latency: bool,
+    /// Never sleep: keeps the core beside other work, and spares the gateway the waking
+    #[arg(long)]
+    spin: bool,
     /// How the report is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     report: Format,
@@ -101,14 +104,15 @@ pub(crate) fn main(args: &RigArgs) -> Result<ExitCode, Box<dyn std::error::Error
     let request_bytes = request.len();
     let connections = args.connections as usize;
     drive.connect(target, connections, request, seconds("wait", args.wait)?)?;
+    let look = Look { latency: args.latency, spin: args.spin };
     if !warmup.is_zero() {
-        drive.phase(warmup, DRAIN, args.latency)?;
+        drive.phase(warmup, DRAIN, look)?;
     }
     if args.hold {
         writeln!(io::stderr(), "warm")?;
         io::stdin().lock().read_line(&mut String::new())?;
     }
-    let counts = drive.phase(time, DRAIN, args.latency)?;
+    let counts = drive.phase(time, DRAIN, look)?;
     let target = target.to_string();
     let report = reported(&counts, Run { target, connections, request_bytes, answer_bytes });
     let mut out = io::stdout().lock();
