@@ -203,10 +203,8 @@ mod tests {
         let refused = b"HTTP/1.1 429 No\r\nx: 1\r\ncontent-length: 5\r\ny: 2\r\n\r\nhello";
         let chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
         let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
-        let all: Vec<u8> = [
-            GOOD, GOOD, longer, moved, GOOD, refused, GOOD, chunked, GOOD, interim, GOOD,
-        ]
-        .concat();
+        let all: Vec<u8> =
+            [GOOD, GOOD, longer, moved, GOOD, refused, GOOD, chunked, GOOD, interim, GOOD].concat();
         for piece in 1..=all.len() {
             let expected = [200, 200, 200, 200, 200, 429, 200, 200, 200, 200];
             assert_eq!(answers(&all, piece), expected, "{piece}");
