@@ -1,19 +1,11 @@
-//! Where the messages of a connection end. A gateway sends each message much like the one before,
-//! so the shape of the last one is remembered per direction: a message that has the same start,
-//! the same length field and its blank line at the same places is known without a scan. Whatever
-//! looks different is scanned in full, in any pieces. Bound: `HEAD_BYTES_MAX` of an unended head.
+//! Where the messages of a connection end. The shape of the last good message is remembered per
+//! direction, so that the next one is known without a scan; whatever looks different is scanned in
+//! full, in any pieces. Bound: `HEAD_BYTES_MAX` of a head that does not end.
 
-use std::ops::Range;
-
-use memchr::memchr_iter;
-
-use crate::wire::{BodyReader, Fault, Framing, Head};
+use crate::wire::{BodyReader, Fault, Framing, Head, Shape};
 
 /// Largest head that is waited for: far above what a gateway adds to ours.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-
-/// Bytes of the start that are compared: a version and a status, or a method and a path's start.
-const START_BYTES: usize = 12;
 
 /// What is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,17 +19,6 @@ pub(super) enum Kind {
 pub(super) struct Lane {
     kind: Kind,
     shape: Option<Shape>,
-}
-
-/// How the last message that was framed by a length looked.
-#[derive(Debug)]
-struct Shape {
-    start: Vec<u8>,
-    /// The line of the length field, its end included, and where it lies.
-    length_line: Vec<u8>,
-    length_at: Range<usize>,
-    blank_at: Range<usize>,
-    total: usize,
 }
 
 /// How much of what arrived belongs to the message under way.
@@ -66,36 +47,6 @@ impl Lane {
     }
 }
 
-impl Shape {
-    /// The shape of the message `head` begins, if it is one that should repeat.
-    fn of(head: &Head<'_>, framing: Framing) -> Option<Shape> {
-        let Framing::Length(length) = framing else { return None };
-        let bytes = head.bytes();
-        let mut from = 0;
-        for end in memchr_iter(b'\n', bytes) {
-            let at = from..end + 1;
-            from = at.end;
-            let line = bytes.get(at.clone())?;
-            if line.get(..15).is_some_and(|name| name.eq_ignore_ascii_case(b"content-length:")) {
-                return Some(Shape {
-                    start: bytes.get(..START_BYTES)?.to_vec(),
-                    length_line: line.to_vec(),
-                    length_at: at,
-                    blank_at: bytes.len().checked_sub(4)?..bytes.len(),
-                    total: bytes.len().checked_add(usize::try_from(length).ok()?)?,
-                });
-            }
-        }
-        None
-    }
-
-    fn fits(&self, bytes: &[u8]) -> bool {
-        bytes.starts_with(&self.start)
-            && bytes.get(self.length_at.clone()) == Some(&self.length_line)
-            && bytes.get(self.blank_at.clone()) == Some(b"\r\n\r\n")
-    }
-}
-
 impl Reader {
     /// Takes what belongs to the message under way.
     pub(super) fn feed(&mut self, lane: &mut Lane, bytes: &[u8]) -> Result<Fed, Fault> {
@@ -106,10 +57,10 @@ impl Reader {
             // only good answers that are not the last leave a shape
             self.status = if lane.kind == Kind::Answers { 200 } else { 0 };
             self.last = false;
-            if bytes.len() >= shape.total {
-                return Ok(Fed { used: shape.total, over: true });
+            if bytes.len() >= shape.total() {
+                return Ok(Fed { used: shape.total(), over: true });
             }
-            let left = shape.total - bytes.len();
+            let left = shape.total() - bytes.len();
             self.body = Some(BodyReader::new(Framing::Length(left as u64)));
             return Ok(Fed { used: bytes.len(), over: false });
         }
