@@ -126,3 +126,46 @@ fn only_idle_waits_are_told_early() {
     wheel.advance(at(8));
     assert!(idle.fired() && !disarmed.fired() && busy.fired() && later.fired());
 }
+
+/// Against the plainest thing that does the same: a list that is searched.
+#[test]
+fn lists_through_the_timers_are_kept_whole() {
+    let wheel = Wheel::new();
+    let mut open: Vec<(Timer, u64)> = Vec::new();
+    let mut random = 0x9e37_79b9_u64;
+    let mut next = |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    let mut now = 0;
+    for _ in 0..20_000 {
+        match next(6) {
+            0 | 1 => {
+                let after = next(1_500);
+                let timer = wheel.timer();
+                timer.arm(at(after));
+                open.push((timer, now + after + 1));
+            }
+            2 if !open.is_empty() => {
+                let which = next(open.len() as u64) as usize;
+                let after = next(1_500);
+                open[which].0.arm(at(after));
+                open[which].1 = now + after + 1;
+            }
+            3 if !open.is_empty() => drop(open.swap_remove(next(open.len() as u64) as usize)),
+            _ => {
+                let most = if next(200) == 0 { 2_000 } else { 4 };
+                now += next(most);
+                wheel.advance(at(now));
+                for (nth, (timer, due)) in open.iter().enumerate() {
+                    assert_eq!(timer.fired(), *due <= now, "{nth} of {} at {now}", open.len());
+                }
+                open.retain(|(timer, _)| !timer.fired());
+            }
+        }
+    }
+    let timers = wheel.timers.borrow();
+    assert_eq!(timers.free.len() + open.len(), timers.entries.len());
+}
