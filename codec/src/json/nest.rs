@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn every_level_is_kept() {
-        let is_object = |level: usize| level % 3 == 0 || level % 64 == 63;
+        let is_object = |level: usize| level.is_multiple_of(3) || level % 64 == 63;
         let mut nest = Nest::new();
         assert!(!nest.in_object());
         for level in 0..DEPTH_MAX {

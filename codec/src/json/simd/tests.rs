@@ -18,8 +18,11 @@ fn is_bracket(byte: u8) -> bool {
     matches!(byte, b'"' | b'{' | b'}' | b'[' | b']')
 }
 
+/// Whether a byte is sought.
+type Truth = fn(u8) -> bool;
+
 /// Each kind and the truth about it.
-const KINDS: [(Kind, fn(u8) -> bool); 3] =
+const KINDS: [(Kind, Truth); 3] =
     [(Kind::Special, is_special), (Kind::Ends, is_end), (Kind::Brackets, is_bracket)];
 
 /// What runs here and its portable twin both say the truth.
