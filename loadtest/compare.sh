@@ -187,6 +187,7 @@ data = "$address"
 admin = "127.0.0.1:$admin"
 [shards]
 count = 1
+driver = "${TOLLGATE_DRIVER:-auto}"
 [[provider]]
 name = "standin"
 kind = "openai"
