@@ -61,8 +61,8 @@ impl fmt::Display for Report {
         let each = seconds * 1e6 / (*answered).max(1) as f64;
         writeln!(
             out,
-            "{target}: {requests} requests in {seconds:.1} s, {answered} answers ({:.0}/s, {each:.2} \
-             us each), {connections} connections ({} remade)",
+            "{target}: {requests} requests in {seconds:.1} s, {answered} answers ({:.0}/s, \
+             {each:.2} us each), {connections} connections ({} remade)",
             self.answered_per_second, self.reconnects,
         )?;
         let Upstream { requests, connections, faults } = self.upstream;
