@@ -230,7 +230,11 @@ fn head<I: Io>(
         }
     };
     let max = shard.snapshot.pin().bounds.request_bytes;
-    let kept = Kept { forward: &mut client.forward, caller_id: &mut client.caller_id };
+    let kept = Kept {
+        forward: &mut client.forward,
+        caller_id: &mut client.caller_id,
+        caller: &mut client.caller,
+    };
     match parse::request(&client.inbox, &head, &fields, max, kept) {
         Ok(request) => {
             let origin = Origin {

@@ -5,6 +5,7 @@
 //! the same time the read that the next request begins with; pipelined bytes beyond one buffer
 //! are simply not read until their turn comes.
 
+use super::authenticate::Caller;
 use crate::io::buffers::{BUFFER_BYTES, Buffers};
 use crate::io::turn::{Event, Turn};
 use crate::io::wheel::Timer;
@@ -45,6 +46,8 @@ pub(super) struct Client<S> {
     pub forward: Vec<u8>,
     /// Scratch of the parse stage: the request id the caller sent, to be echoed; empty if none.
     pub caller_id: Vec<u8>,
+    /// Who the client says it is.
+    pub(super) caller: Caller,
     /// Scratch of the resolve stage: the sent model's name as a JSON string.
     pub model: Vec<u8>,
 }
@@ -59,6 +62,7 @@ impl<S: Stream> Client<S> {
             presence: Presence::Here,
             forward: Vec::new(),
             caller_id: Vec::new(),
+            caller: Caller::default(),
             model: Vec::new(),
         }
     }

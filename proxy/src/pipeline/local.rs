@@ -4,7 +4,7 @@ use super::body::{self, Rest};
 use super::client::Client;
 use super::parse::Request;
 use super::refuse::{self, Origin};
-use super::{After, Unserved, authenticate};
+use super::{After, Unserved};
 use crate::config::snapshot::Snapshot;
 use crate::exchange::call::{Health, Route};
 use crate::exchange::refusal::Refusal;
@@ -45,7 +45,7 @@ async fn body_of<I: Io>(
             Ok(self::health(health, shard.draining.get()))
         }
         Route::Models => {
-            authenticate::identify(&snapshot, request)?;
+            client.caller.identify(&snapshot)?;
             body::discard(shard, client, request).await?;
             Ok((200, models(&snapshot, request.anthropic)))
         }

@@ -5,12 +5,12 @@
 //!
 //! It deliberately looks at no byte of the body and decides nothing about the caller.
 
+use super::authenticate::Caller;
 use super::headers::{self, Fate};
 use super::routes;
 use crate::exchange::call::Route;
 use crate::exchange::refusal::Refusal;
 use codec::http1::{self, Expect, Fields, Framing, Method, RequestHead, connection_lists};
-use ring::digest::{SHA256, digest};
 
 /// What the head says, checked.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +29,6 @@ pub(super) struct Request {
     pub keep_alive: bool,
     /// Whether the client waits for `100 Continue`.
     pub expects_continue: bool,
-    /// SHA-256 of the credential.
-    pub key: Option<[u8; 32]>,
     /// Bytes of `forward` that are the query, with its `?`; the field lines follow.
     pub query_len: usize,
     /// Where in `forward` the lines begin that go on only with an unchanged body.
@@ -45,6 +43,8 @@ pub(super) struct Kept<'a> {
     pub forward: &'a mut Vec<u8>,
     /// The caller's own request id.
     pub caller_id: &'a mut Vec<u8>,
+    /// The credential.
+    pub caller: &'a mut Caller,
 }
 
 /// Query parameters that are credentials: consumed, never sent on.
@@ -56,18 +56,17 @@ pub(super) fn request(
     head: &RequestHead,
     fields: &Fields,
     request_bytes_max: u64,
-    kept: Kept<'_>,
+    mut kept: Kept<'_>,
 ) -> Result<Request, Refusal> {
-    let Kept { forward, caller_id } = kept;
-    forward.clear();
-    caller_id.clear();
-    let request = read(bytes, head, fields, request_bytes_max, forward, caller_id);
+    kept.forward.clear();
+    kept.caller_id.clear();
+    let request = read(bytes, head, fields, request_bytes_max, &mut kept);
     if request.is_err()
         && let Some(id) = fields.first(bytes, "x-request-id")
     {
         // A refusal is told with the caller's own id too, however early it came.
-        caller_id.clear();
-        caller_id.extend_from_slice(id);
+        kept.caller_id.clear();
+        kept.caller_id.extend_from_slice(id);
     }
     request
 }
@@ -77,8 +76,7 @@ fn read(
     head: &RequestHead,
     fields: &Fields,
     request_bytes_max: u64,
-    forward: &mut Vec<u8>,
-    caller_id: &mut Vec<u8>,
+    kept: &mut Kept<'_>,
 ) -> Result<Request, Refusal> {
     let target = head.target.path().unwrap_or_default().of(bytes);
     let split = target.iter().position(|b| *b == b'?').unwrap_or(target.len());
@@ -93,7 +91,7 @@ fn read(
         return Err(Refusal::InvalidRequest { param: None, why });
     }
     check_framing(route, head.framing, request_bytes_max)?;
-    write_query(query, forward);
+    write_query(query, kept.forward);
     let mut request = Request {
         route,
         head_len: head.head_len,
@@ -102,12 +100,11 @@ fn read(
         minor: head.minor,
         keep_alive: head.keep_alive,
         expects_continue: head.expect == Expect::Continue,
-        key: None,
-        query_len: forward.len(),
+        query_len: kept.forward.len(),
         digests_at: 0,
         anthropic: false,
     };
-    read_fields(bytes, fields, &mut request, forward, caller_id)?;
+    read_fields(bytes, fields, &mut request, kept)?;
     Ok(request)
 }
 
@@ -139,9 +136,9 @@ fn read_fields(
     bytes: &[u8],
     fields: &Fields,
     request: &mut Request,
-    forward: &mut Vec<u8>,
-    caller_id: &mut Vec<u8>,
+    kept: &mut Kept<'_>,
 ) -> Result<(), Refusal> {
+    let Kept { forward, caller_id, caller } = kept;
     let mut credential = Credential::default();
     let mut digests = false;
     for line in fields.lines() {
@@ -171,7 +168,7 @@ fn read_fields(
             }
         }
     }
-    request.key = credential.best.map(|(_, value)| sha256(value));
+    caller.present(credential.best.map_or(&[], |(_, value)| value));
     Ok(())
 }
 
@@ -192,13 +189,6 @@ fn check_coding(name: &[u8], value: &[u8]) -> Result<(), Refusal> {
         return Err(Refusal::UnsupportedMedia { why });
     }
     Ok(())
-}
-
-/// SHA-256, the form in which keys are known.
-pub(super) fn sha256(text: &[u8]) -> [u8; 32] {
-    let mut out = [0; 32];
-    out.copy_from_slice(digest(&SHA256, text).as_ref());
-    out
 }
 
 /// The best credential offered so far; a lower rank wins.
