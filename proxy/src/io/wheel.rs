@@ -2,8 +2,9 @@
 //!
 //! Re-arming a timer writes one word: the slot a timer lies in is corrected lazily when the hand
 //! passes it. The timers of a slot are a list through the timers themselves, so that one which is
-//! dropped leaves it at once: memory follows the timers there are, not those there were. A timer that fires sets a flag and wakes the task that polled it; what the deadline
-//! means (shut a socket down, give up waiting) is decided by that task.
+//! dropped leaves it at once: memory follows the timers there are, not those there were. A timer
+//! that fires sets a flag and wakes the task that polled it; what the deadline means (shut a
+//! socket down, give up waiting) is decided by that task.
 //!
 //! It deliberately reads no clock: [`Wheel::advance`] is told how much time has passed. A timer
 //! never fires early; it fires at most two ticks late.
