@@ -70,6 +70,11 @@ pub fn day(at: UnixMs) -> u32 {
     u32::try_from(at.0 / DAY_MS).unwrap_or(u32::MAX)
 }
 
+/// The first instant behind a day.
+pub fn day_end(day: u32) -> UnixMs {
+    UnixMs((u64::from(day) + 1) * DAY_MS)
+}
+
 /// The month of an instant, 1 to 12, UTC.
 pub fn month(at: UnixMs) -> u64 {
     year_and_month(at).1

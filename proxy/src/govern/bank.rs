@@ -58,6 +58,13 @@ pub enum Shortage {
     Reserved,
 }
 
+/// The requests of a day are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DayUsed {
+    /// When the next day begins.
+    pub until: UnixMs,
+}
+
 // === impl MoneyHold ===
 
 impl MoneyHold {
@@ -180,13 +187,13 @@ fn interval(per_minute: u32) -> Option<u64> {
 
 /// Counts a request of the day, or says that the day's are used. Days never go back: while the
 /// wall clock does, requests count for the latest day that was seen.
-pub fn admit_today(word: &DayWord, per_day: u32, now: UnixMs) -> Result<(), ()> {
+pub fn admit_today(word: &DayWord, per_day: u32, now: UnixMs) -> Result<(), DayUsed> {
     let today = window::day(now);
     let step = |seen: DayCount| {
         let count = if seen.day < today { 0 } else { seen.count };
         (count < per_day).then(|| DayCount { day: seen.day.max(today), count: count + 1 })
     };
-    word.update(step).map_err(drop)
+    word.update(step).map_err(|seen| DayUsed { until: window::day_end(seen.day.max(today)) })
 }
 
 #[cfg(test)]

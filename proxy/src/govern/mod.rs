@@ -31,3 +31,5 @@ pub fn money(held: &Held) -> &MoneyHold {
     money
 }
 
+#[cfg(test)]
+mod tests;
