@@ -75,7 +75,12 @@ pub fn bill(
 
 /// What the key pays for an upstream cost; rounded up to the next pico-dollar.
 pub fn debit(mode: Mode, upstream: PicoUsd) -> PicoUsd {
-    let product = u128::from(upstream.0) * u128::from(ppm(mode));
+    let ppm = u64::from(ppm(mode));
+    // What a call costs fits 64 bits, whose division is the cheaper one; what does not is exact too.
+    if let Some(product) = upstream.0.checked_mul(ppm) {
+        return PicoUsd(product.div_ceil(u64::from(PPM)));
+    }
+    let product = u128::from(upstream.0) * u128::from(ppm);
     PicoUsd(u64::try_from(product.div_ceil(u128::from(PPM))).unwrap_or(u64::MAX))
 }
 
