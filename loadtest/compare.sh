@@ -2,19 +2,20 @@
 # nginx, the floor and tollgate on the same core in turn, CPU time per request of each.
 #
 # Each round runs every server once, in an order that rotates, so that what else the machine does
-# falls on all of them alike. The server has core 0; the load and the stand-in share core 1. CPU is
-# the run time of all its threads from /proc (nanoseconds), divided by the answers the load got.
-# A run in which the server did not have its core (busy below 0.95 of the time) is marked `~` and
-# left out of the medians. Prints Markdown lines for RESULTS.md; nothing is installed or left over.
+# falls on all of them alike. The server has core 0; core 1 has the rig, which plays clients and
+# upstream on one thread (at a rate: the mix and the stand-in). CPU is the run time of all threads
+# of the server from /proc (nanoseconds), divided by the answers the load got. A run in which the
+# server did not have its core (busy below 0.95 of the time) is marked `~` and left out of the
+# medians. Prints Markdown lines for RESULTS.md; nothing is installed or left over.
 set -euo pipefail
 
 rounds=10 seconds=4 warmup=1 connections=16 body_bytes=2048 bin=target/release tollgate=
-servers=nginx,floor server_core=0 load_core=1 rate= keep= nice=0
+servers=nginx,floor server_core=0 load_core=1 rate= keep= nice=0 group= latency= spin=
 usage() {
     cat <<'TEXT'
 usage: loadtest/compare.sh [options]
-  --servers LIST       of nginx, floor, tollgate, and direct: a stand-in in the server's place
-                       (default nginx,floor)
+  --servers LIST       of nginx, floor, tollgate, and direct: no server, the rig's own cost, which
+                       is the ceiling of all other rows (default nginx,floor)
   --tollgate PATH      the tollgate binary; adds tollgate to the servers
   --bin DIR            where loadtest and standin are (default target/release)
   --rounds N           rounds (default 10)
@@ -22,16 +23,26 @@ usage: loadtest/compare.sh [options]
   --warmup S           seconds before that (default 1)
   --connections N      connections of the load (default 16)
   --body-bytes N       bytes of a request's body (default 2048)
-  --rate R             requests a second instead of a closed loop
+  --rate R             requests a second instead of a closed loop; not with direct
+  --latency            measure latencies in the closed loop too, for about 1 % of the load's time
+  --spin               the rig never sleeps: it keeps its core beside other work, and no server has
+                       to wake it, which spares each the same
   --server-core N      core of the server (default 0)
   --load-core N        core of load and stand-in (default 1)
-  --nice N             niceness of server, load and stand-in (negative needs root)
+  --nice N             niceness of server and load (negative needs root)
+  --group N            put server and load into a session each and give the scheduling group of
+                       either the niceness N, say -20 beside builds (negative needs root; left out
+                       where it is not permitted). Where the kernel groups by session, --nice
+                       ranks only within one. They get two groups, as the weight of one that runs
+                       on both cores is split between them.
   --keep DIR           keep configurations and reports there
 TEXT
 }
 while [ $# -gt 0 ]; do
     case $1 in
     -h | --help) usage; exit 0 ;;
+    --latency) latency=1; shift; continue ;;
+    --spin) spin=1; shift; continue ;;
     esac
     [ $# -ge 2 ] || { echo "compare.sh: $1 needs a value" >&2; exit 2; }
     case $1 in
@@ -47,11 +58,17 @@ while [ $# -gt 0 ]; do
     --server-core) server_core=$2 ;;
     --load-core) load_core=$2 ;;
     --nice) nice=$2 ;;
+    --group) group=$2 ;;
     --keep) keep=$2 ;;
     *) echo "compare.sh: unknown option $1" >&2; usage >&2; exit 2 ;;
     esac
     shift 2
 done
+
+if [ -n "$rate" ] && [[ ,$servers, == *,direct,* ]]; then
+    echo "compare.sh: direct has no rate" >&2
+    exit 2
+fi
 
 need() { # command, Debian package
     command -v "$1" >/dev/null || {
@@ -73,7 +90,7 @@ nginx=$(PATH=$PATH:/usr/sbin command -v nginx || true)
 work=${keep:-$(mktemp -d)}
 mkdir -p "$work"
 chmod 755 "$work" # nginx's worker may run as another user
-standin_pid='' server_pid=''
+standin_pid='' server_pid='' rig_pid=''
 stop() { # only what this script started, by its id
     local pid=$1
     [ -n "$pid" ] || return 0
@@ -81,6 +98,7 @@ stop() { # only what this script started, by its id
     wait "$pid" 2>/dev/null || true
 }
 finish() {
+    stop "$rig_pid"
     stop "$server_pid"
     stop "$standin_pid"
     [ -n "$keep" ] || rm -rf "$work"
@@ -101,14 +119,18 @@ free_port() {
     python3 -c 'import socket
 print(socket.create_server(("127.0.0.1", 0)).getsockname()[1])'
 }
-on_server_core() { exec nice -n "$nice" taskset -c "$server_core" "$@"; }
+on_core() { # core, command …; to be run in the background, whose process it becomes
+    local core=$1 grouping='{ echo "$0" >/proc/self/autogroup; } 2>/dev/null; exec "$@"'
+    shift
+    set -- nice -n "$nice" taskset -c "$core" "$@"
+    [ -z "$group" ] || set -- setsid sh -c "$grouping" "$group" "$@"
+    exec "$@"
+}
 
-# --- the servers: start_X sets server_pid (of the process that is measured with its children),
-#     address and key
+# --- the servers: start_X listens on $address and sets server_pid, of the process that is
+#     measured with its children; its upstream is $upstream
 
 start_nginx() {
-    local port
-    port=$(free_port) address=127.0.0.1:$port key=caller
     mkdir -p "$work/nginx"
     cat >"$work/nginx/nginx.conf" <<CONF
 worker_processes 1;
@@ -127,12 +149,12 @@ http {
     client_max_body_size 64m;
     client_body_buffer_size 1m;
     upstream provider {
-        server $standin;
+        server $upstream;
         keepalive 512;
         keepalive_requests 1000000000;
     }
     server {
-        listen 127.0.0.1:$port backlog=1024;
+        listen $address backlog=1024;
         location / {
             proxy_pass http://provider;
             proxy_http_version 1.1;
@@ -143,63 +165,59 @@ http {
     }
 }
 CONF
-    on_server_core "$nginx" -p "$work/nginx" -c "$work/nginx/nginx.conf" \
+    on_core "$server_core" "$nginx" -p "$work/nginx" -c "$work/nginx/nginx.conf" \
         2>>"$work/nginx/start.log" &
     server_pid=$!
 }
 
 start_floor() {
-    address=127.0.0.1:$(free_port) key=caller
-    on_server_core "$bin/loadtest" floor --listen "$address" --upstream "$standin" >/dev/null &
+    on_core "$server_core" "$bin/loadtest" floor --listen "$address" --upstream "$upstream" >/dev/null &
     server_pid=$!
 }
 
-# What the stand-in itself costs when it has a core: the ceiling of all other rows.
-start_direct() {
-    address=127.0.0.1:$(free_port) key=caller
-    on_server_core "$bin/standin" --listen "$address" --tally 0 >/dev/null &
-    server_pid=$!
-}
-
-# One shard on the server's core; the key is minted by the running server.
+# One shard on the server's core; its configuration has the hash of the load's key.
 start_tollgate() {
-    local port admin
-    port=$(free_port) admin=$(free_port) address=127.0.0.1:$port
+    local admin
+    admin=$(free_port)
     rm -rf "$work/tollgate"
     mkdir -p "$work/tollgate"
     cat >"$work/tollgate/tollgate.toml" <<CONF
 [listen]
-data = "127.0.0.1:$port"
+data = "$address"
 admin = "127.0.0.1:$admin"
 [shards]
 count = 1
+driver = "${TOLLGATE_DRIVER:-auto}"
 [[provider]]
 name = "standin"
 kind = "openai"
-base_url = "http://$standin/v1"
+base_url = "http://$upstream/v1"
 credentials = [{ name = "a", key = "file:$work/tollgate/upstream-key" }]
 models = ["*"]
 [alias]
 toll = "standin/ok"
 [[key]]
 name = "load"
-sha256 = "$(printf %s caller | sha256sum | cut -d' ' -f1)"
+sha256 = "$(printf %s "$key" | sha256sum | cut -d' ' -f1)"
 CONF
     printf %s sk-upstream >"$work/tollgate/upstream-key"
-    key=caller model=toll
-    on_server_core "$tollgate" serve "$work/tollgate/tollgate.toml" \
+    on_core "$server_core" "$tollgate" serve "$work/tollgate/tollgate.toml" \
         >"$work/tollgate/log" 2>&1 &
     server_pid=$!
 }
 
 # --- one run
 
+# Sums are the shell's own: the usual awk prints no integer above 2^31, 2.1 seconds.
 cpu_ns() { # run time of all threads of a process and its children
-    local pid=$1 child
-    cat "/proc/$pid/task/"*/schedstat 2>/dev/null | awk '{ sum += $1 } END { printf "%d\n", sum }'
-    for child in $(cat "/proc/$pid/task/"*/children 2>/dev/null); do cpu_ns "$child"; done
+    local pid=$1 sum=0 part child
+    while read -r part _; do sum=$((sum + part)); done \
+        < <(cat "/proc/$pid/task/"*/schedstat 2>/dev/null)
+    for child in $(cat "/proc/$pid/task/"*/children 2>/dev/null); do
+        sum=$((sum + $(cpu_ns "$child")))
+    done
+    echo "$sum"
 }
-total_ns() { cpu_ns "$1" | awk '{ sum += $1 } END { printf "%d\n", sum }'; }
 ticks() { # user and system ticks of the process and its children, as a check on the above
     local pid=$1 child
     awk '{ sub(/^.*\) /, ""); print $12, $13 }' "/proc/$pid/stat"
@@ -208,33 +226,84 @@ ticks() { # user and system ticks of the process and its children, as a check on
 total_ticks() { ticks "$1" | awk '{ u += $1; s += $2 } END { print u + 0, s + 0 }'; }
 
 mix() { # seconds
-    nice -n "$nice" taskset -c "$load_core" "$bin/loadtest" mix --target "$address" --key "$key" \
+    (on_core "$load_core" "$bin/loadtest" mix --target "$address" --key "$key" \
         --connections "$connections" --body-bytes "$body_bytes" --seconds "$1" \
-        ${rate:+--rate "$rate"} --model "$model" --report json
+        --rate "$rate" --model "$model" --report json)
+}
+
+# The rig takes its place as the upstream, waits for the server, warms it and waits for a line.
+start_rig() { # what it speaks to
+    : >"$work/rig.log" # what the last one said must not be read as this one's
+    on_core "$load_core" "$bin/loadtest" rig "$@" --upstream "$upstream" \
+        --key "$key" --model "$model" --connections "$connections" --body-bytes "$body_bytes" \
+        --warmup "$warmup" --seconds "$seconds" ${latency:+--latency} ${spin:+--spin} --hold \
+        --report json <&4 >"$work/report" 2>"$work/rig.log" &
+    rig_pid=$!
+}
+rig_says() { # line
+    until grep -q "^$1" "$work/rig.log" 2>/dev/null; do
+        kill -0 "$rig_pid" 2>/dev/null || {
+            echo "compare.sh: the rig ended: $(cat "$work/rig.log")" >&2
+            return 1
+        }
+        sleep 0.02
+    done
+}
+
+begin() { ticks_before=$(total_ticks "$server_pid") before=$(cpu_ns "$server_pid") at=$(date +%s%N); }
+end() {
+    wall=$(($(date +%s%N) - at)) cpu=$(($(cpu_ns "$server_pid") - before))
+    ticks_after=$(total_ticks "$server_pid")
 }
 
 run() { # round, server
-    local before after ticks_before ticks_after begin end report
-    model=ok
-    "start_$2"
-    wait_for "$address" "$2"
-    mix "$warmup" >/dev/null || true
-    ticks_before=$(total_ticks "$server_pid") before=$(total_ns "$server_pid") begin=$(date +%s%N)
-    report=$(mix "$seconds") || true
-    after=$(total_ns "$server_pid") end=$(date +%s%N) ticks_after=$(total_ticks "$server_pid")
+    local ticks_before='0 0' ticks_after='0 0' before cpu=0 at wall=1 report
+    local address key=caller model=ok
+    address=127.0.0.1:$(free_port)
+    [ "$2" != tollgate ] || model=toll
+    if [ -n "$rate" ]; then
+        "start_$2"
+        wait_for "$address" "$2"
+        mix "$warmup" >/dev/null || true
+        begin
+        report=$(mix "$seconds") || true
+        end
+    elif [ "$2" = direct ]; then
+        start_rig --direct
+        echo >&4
+        wait "$rig_pid" || true
+        report=$(cat "$work/report")
+    else
+        start_rig --target "$address"
+        rig_says 'rig upstream'
+        "start_$2"
+        rig_says warm
+        begin
+        echo >&4
+        wait "$rig_pid" || true
+        end
+        report=$(cat "$work/report")
+    fi
+    rig_pid=''
     stop "$server_pid"
     server_pid=''
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" $((after - before)) $((end - begin)) \
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$cpu" "$wall" \
         "$ticks_before" "$ticks_after" "${report:-null}" >>"$work/runs.tsv"
 }
 
 : >"$work/runs.tsv"
-standin_port=$(free_port) standin=127.0.0.1:$standin_port
-nice -n "$nice" taskset -c "$load_core" "$bin/standin" --listen "$standin" --tally 0 >/dev/null &
-standin_pid=$!
-wait_for "$standin" standin
+upstream=127.0.0.1:$(free_port)
+if [ -n "$rate" ]; then
+    on_core "$load_core" "$bin/standin" --listen "$upstream" --tally 0 >/dev/null &
+    standin_pid=$!
+    wait_for "$upstream" standin
+else
+    rm -f "$work/go"
+    mkfifo "$work/go"
+    exec 4<>"$work/go"
+fi
 IFS=, read -ra names <<<"$servers"
-[ "$(cat "/proc/$standin_pid/task/$standin_pid/schedstat" | wc -w)" -eq 3 ] || {
+[ "$(wc -w <"/proc/$$/schedstat")" -eq 3 ] || {
     echo "compare.sh: this kernel keeps no schedstat" >&2
     exit 2
 }
@@ -256,10 +325,14 @@ for line in open(path):
     turn, name, cpu_ns, wall_ns, before, after, report = line.rstrip("\n").split("\t", 6)
     report = json.loads(report) or {"answered": 0, "unexpected": 0, "requests": 0}
     answered = report["answered"]
+    if not rate:  # the rig's own count, without what it took to start and to hear of its end
+        wall_ns = report.get("seconds", 0) * 1e9 or 1
+    if name == "direct":  # what it costs is the load's own time
+        cpu_ns = report.get("cpu_us", 0) * 1e3
     ticks = [int(b) - int(a) for a, b in zip(before.split(), after.split())]
     runs.setdefault(name, {})[int(turn)] = {
         "us": int(cpu_ns) / 1e3 / answered if answered else None,
-        "ticks_us": sum(ticks) * 1e4 / answered if answered else None,
+        "ticks_us": sum(ticks) * 1e4 / answered if answered and sum(ticks) else None,
         "user": ticks[0] / sum(ticks) if sum(ticks) else 0,
         "busy": int(cpu_ns) / int(wall_ns),
         "answered": answered,
@@ -329,7 +402,7 @@ for name in sorted(runs, key=lambda name: ("nginx floor tollgate".find(name), na
         str(sum(run["errors"] for run in runs[name].values())),
     ]
     print("| " + " | ".join(cells) + " |")
-    check = [run["ticks_us"] / run["us"] for run in own]
+    check = [run["ticks_us"] / run["us"] for run in own if run["ticks_us"]]
     if check and not 0.9 < statistics.median(check) < 1.1:
         off = statistics.median(check)
         print(f"\n{name}: ticks are {off:.2f} of schedstat", file=sys.stderr)

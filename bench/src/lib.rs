@@ -1,4 +1,5 @@
 //! Microbenchmarks of the hot primitives: inputs and the counting allocator.
 
 pub mod alloc;
+pub mod reply_body;
 pub mod request_body;

@@ -60,7 +60,10 @@ const FIELDS: usize = UsageField::GeminiToolUse as usize + 1;
 /// Counts as reported. A field that was absent or null is not there, which is not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReportedUsage {
-    counts: [Option<u64>; FIELDS],
+    /// 0 where nothing was reported.
+    counts: [u64; FIELDS],
+    /// Fields that were reported, one bit each.
+    reported: u32,
     /// Doubts that arose while reading.
     pub flags: UsageFlags,
 }
@@ -160,26 +163,35 @@ impl ReportedUsage {
     /// The count of a field, if one was reported.
     #[must_use]
     pub fn count(&self, field: UsageField) -> Option<u64> {
-        self.counts.get(field as usize).copied().flatten()
+        let count = self.counts.get(field as usize).copied();
+        count.filter(|_| self.reported & field.bit() != 0)
     }
 
     /// Takes a count; a later one of the same field replaces it.
     pub fn set(&mut self, field: UsageField, count: u64) {
         if let Some(place) = self.counts.get_mut(field as usize) {
-            *place = Some(count);
+            *place = count;
+            self.reported |= field.bit();
         }
     }
 
     /// Whether no count was reported.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.counts.iter().all(Option::is_none)
+        self.reported == 0
     }
 
     /// Reads a number as it stands in JSON and takes it. Negative counts become 0, fractions are
     /// cut, what is beyond `u64` becomes the largest, all flagged; anything else is not taken.
     pub fn read(&mut self, field: UsageField, number: &[u8]) {
-        let text = std::str::from_utf8(number).unwrap_or_default();
+        match small(number) {
+            Some(count) => self.set(field, count),
+            None => self.read_odd(field, std::str::from_utf8(number).unwrap_or_default()),
+        }
+    }
+
+    #[cold]
+    fn read_odd(&mut self, field: UsageField, text: &str) {
         if let Ok(count) = text.parse::<u64>() {
             return self.set(field, count);
         }
@@ -204,11 +216,39 @@ impl ReportedUsage {
     /// Lays a later report of the same answer over this one: counts are running totals, and an
     /// absent field says nothing.
     pub fn update(&mut self, later: &Self) {
-        for (count, newer) in self.counts.iter_mut().zip(later.counts) {
-            *count = newer.or(*count);
+        for (index, (count, newer)) in self.counts.iter_mut().zip(later.counts).enumerate() {
+            if later.reported & 1 << index != 0 {
+                *count = newer;
+            }
         }
+        self.reported |= later.reported;
         self.flags.insert(later.flags);
     }
+}
+
+impl UsageField {
+    fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// Digits of a count that is read without looking for an overflow.
+const SMALL_DIGITS: usize = 18;
+
+/// The number, if it is as plain as nearly all are: a few digits.
+fn small(number: &[u8]) -> Option<u64> {
+    if number.is_empty() || number.len() > SMALL_DIGITS {
+        return None;
+    }
+    let mut count = 0;
+    for byte in number {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        count = count * 10 + u64::from(digit);
+    }
+    Some(count)
 }
 
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;

@@ -54,7 +54,7 @@ fn body() -> impl Strategy<Value = (String, String)> {
         |(others, model, place, pretty)| {
             let mut members: Vec<String> = others
                 .iter()
-                .filter(|(key, _)| key.as_str() != "model" && key.as_str() != "n")
+                .filter(|(key, _)| !["model", "n"].iter().any(|own| key.eq_ignore_ascii_case(own)))
                 .map(|(key, value)| {
                     let text = if pretty { format!("{value:#}") } else { value.to_string() };
                     format!("{}:{text}", json!(key))
@@ -108,6 +108,7 @@ fn agrees(body: &[u8]) {
             | Kind::TooDeep
             | Kind::DuplicateKey(_)
             | Kind::EscapedKey(_)
+            | Kind::MiscasedKey(_)
             | Kind::StreamNotBoolean
             | Kind::StreamOptionsNotObject
             | Kind::IncludeUsageNotBoolean

@@ -20,6 +20,8 @@ struct Cli {
 enum Command {
     /// Send traffic, good or mixed with faults, and state every outcome
     Mix(crate::mix::MixArgs),
+    /// Saturate a gateway: play its clients and its upstream with as little work as possible
+    Rig(crate::rig::RigArgs),
     /// Relay bytes with as little work as possible
     Floor(FloorArgs),
 }
@@ -38,6 +40,7 @@ struct FloorArgs {
 pub fn main_from_args() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Mix(args) => crate::mix::main(&args),
+        Command::Rig(args) => crate::rig::main(&args),
         Command::Floor(args) => floor(&args).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

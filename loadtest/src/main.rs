@@ -1,4 +1,4 @@
-//! Load from outside: `loadtest mix`, `loadtest floor`.
+//! Load from outside: `loadtest mix`, `loadtest rig`, `loadtest floor`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

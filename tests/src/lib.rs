@@ -20,6 +20,7 @@ pub mod setting;
 pub mod sockets;
 pub mod transports;
 
+mod faulty;
 mod fields;
 mod play;
 mod wire;

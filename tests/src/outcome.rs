@@ -74,6 +74,8 @@ pub struct Inside {
     pub pooled: usize,
     /// Virtual milliseconds the drain took.
     pub drain_ms: u64,
+    /// Client connections that the end of the drain left open.
+    pub left_open: u64,
     /// Virtual milliseconds until the last client was done.
     pub clients_ms: u64,
 }
@@ -127,6 +129,7 @@ impl Outcome {
         for connection in &self.upstream {
             assert_eq!(connection.faults, Vec::<String>::new(), "{connection:?}");
         }
+        assert!(self.inside.is_none_or(|inside| inside.left_open == 0), "left by the drain");
         assert_eq!(self.counters.panics.get(), 0, "panics");
         assert_eq!(self.counters.connections_open.get(), 0, "connections left open");
     }

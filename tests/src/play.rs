@@ -230,10 +230,7 @@ impl<W: Wire> Upstream<'_, W> {
                 Act::Send(bytes, split) => drop(send(self.wire, bytes, split).await),
                 Act::Fin => self.wire.fin(),
                 Act::Close => return Ok(false),
-                Act::Reset => {
-                    self.wire.reset();
-                    return Ok(false);
-                }
+                Act::Reset => self.wire.reset(),
                 Act::Hang => {
                     self.hang().await;
                     return Ok(false);

@@ -1,5 +1,7 @@
 //! Scenarios on the scripted transport: one thread, virtual time.
 
+pub use crate::faulty::Faults;
+use crate::faulty::FaultyIo;
 use crate::outcome::{ClientSaw, Inside, Outcome, UpstreamSaw};
 use crate::play;
 use crate::scenario::{Manner, Reach, Scenario};
@@ -11,8 +13,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use tollgate::config::Config;
+use tollgate::io::Io;
 use tollgate::io::runtime::Choice;
-use tollgate::io::script::{Peer, PeerError, PeerFault, ScriptIo, ScriptWorld};
+use tollgate::io::script::{Peer, PeerError, PeerFault, ScriptIo, ScriptListener, ScriptWorld};
 use tollgate::server::thread;
 use tollgate::shard::mailbox::{Letter, Mailbox};
 
@@ -49,16 +52,50 @@ pub fn run(scenario: &Scenario) -> Outcome {
 /// that is compiled already.
 #[must_use]
 pub fn run_in(world: &ScriptWorld, config: &Config, scenario: &Scenario) -> Outcome {
+    run_over(world, world.io(), config, scenario, |_| {})
+}
+
+/// The same, with faults that need the gateway's listener to be there.
+#[must_use]
+pub fn run_prepared(
+    world: &ScriptWorld,
+    config: &Config,
+    scenario: &Scenario,
+    prepare: impl FnOnce(&ScriptWorld),
+) -> Outcome {
+    run_over(world, world.io(), config, scenario, prepare)
+}
+
+/// Plays a scenario while the first client's connection meets a defect.
+#[must_use]
+pub fn run_with_faults(scenario: &Scenario, faults: Faults) -> Outcome {
+    let config = setting::config(upstream_at(), &scenario.config);
+    let world = ScriptWorld::new(1);
+    run_over(&world, FaultyIo::new(world.io(), faults), &config, scenario, |_| {})
+}
+
+fn run_over<I: Io<Listener = ScriptListener>>(
+    world: &ScriptWorld,
+    io: I,
+    config: &Config,
+    scenario: &Scenario,
+    prepare: impl FnOnce(&ScriptWorld),
+) -> Outcome {
     let (setup, kit) = setting::setup(config, Choice::Auto, Mailbox::default());
     let listener = world.listen(gateway_at()).expect("a free address");
+    prepare(world);
     let board = Board { seen: Rc::default(), mailbox: kit.mailbox.clone() };
     let upstream = open_upstream(world, scenario, &board);
-    let shard = thread::shard(world.io(), setup);
+    let shard = thread::shard(io, setup);
     let served = Rc::new(Cell::new(false));
     let (serving, done) = (shard.clone(), served.clone());
-    let mailbox = kit.mailbox.clone();
+    let (mailbox, counters) = (kit.mailbox.clone(), kit.counters.clone());
+    let left_open = Rc::new(Cell::new(0));
+    let left = left_open.clone();
     world.spawn(async move {
         thread::serve(serving, listener, mailbox).await;
+        // On the drivers the runtime ends here, and every task with it.
+        left.set(counters.connections_open.get());
         done.set(true);
     });
     let clients = play_clients(world, scenario, &board);
@@ -67,13 +104,14 @@ pub fn run_in(world: &ScriptWorld, config: &Config, scenario: &Scenario) -> Outc
     let (allowance_left, pooled) = (shard.allowance.left(), shard.pool.len());
     drop(shard);
     let drain_ms = drain(world, &kit, &served);
+    let left_open = left_open.get();
     world.run_until(world.sleep(REST)).expect("time to pass");
     Outcome {
         clients,
         upstream: upstream.iter().map(|saw| saw.borrow().clone()).collect(),
         counters: kit.counters.clone(),
         records: kit.take_records(),
-        inside: Some(Inside { allowance_left, pooled, drain_ms, clients_ms }),
+        inside: Some(Inside { allowance_left, pooled, drain_ms, left_open, clients_ms }),
     }
 }
 
@@ -116,7 +154,7 @@ fn open_upstream(world: &ScriptWorld, scenario: &Scenario, board: &Board) -> Con
                     let manner = manner_of(&manners, list.borrow().len());
                     list.borrow_mut().push(saw.clone());
                     let mut wire = ScriptWire { peer, io: io.clone(), board: board.clone() };
-                    tollgate::io::Io::spawn(&io, async move {
+                    io.spawn(async move {
                         play::upstream(&mut wire, &manner, &saw).await;
                     });
                 }
@@ -128,7 +166,7 @@ fn open_upstream(world: &ScriptWorld, scenario: &Scenario, board: &Board) -> Con
 
 /// The manner of the `nth` connection.
 pub(crate) fn manner_of(manners: &[Manner], nth: usize) -> Manner {
-    manners.get(nth).or(manners.last()).cloned().unwrap_or_default()
+    manners.get(nth).or_else(|| manners.last()).cloned().unwrap_or_default()
 }
 
 fn play_clients(world: &ScriptWorld, scenario: &Scenario, board: &Board) -> Vec<ClientSaw> {

@@ -41,6 +41,9 @@ pub enum JsonErrorKind {
     DuplicateKey(RequestKey),
     /// A key we act on is spelled with escapes: another reader could miss it.
     EscapedKey(RequestKey),
+    /// A key we act on is spelled with capitals: a reader that takes keys in any case would read
+    /// it.
+    MiscasedKey(RequestKey),
     /// `stream` is neither a boolean nor null.
     StreamNotBoolean,
     /// `stream_options` is neither an object nor null.
@@ -90,6 +93,7 @@ impl JsonErrorKind {
             Self::TooDeep => "the body is nested too deeply",
             Self::DuplicateKey(key) => key.duplicate_message(),
             Self::EscapedKey(key) => key.escaped_message(),
+            Self::MiscasedKey(key) => key.miscased_message(),
             Self::StreamNotBoolean => "stream must be true, false or null",
             Self::StreamOptionsNotObject => "stream_options must be an object or null",
             Self::IncludeUsageNotBoolean => {
@@ -107,7 +111,9 @@ impl JsonErrorKind {
     #[must_use]
     pub fn param(self) -> Option<&'static str> {
         match self {
-            Self::DuplicateKey(key) | Self::EscapedKey(key) => Some(key.name()),
+            Self::DuplicateKey(key) | Self::EscapedKey(key) | Self::MiscasedKey(key) => {
+                Some(key.name())
+            }
             Self::StreamNotBoolean => Some("stream"),
             Self::StreamOptionsNotObject => Some("stream_options"),
             Self::IncludeUsageNotBoolean => Some("stream_options.include_usage"),

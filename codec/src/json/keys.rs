@@ -1,9 +1,10 @@
 //! The keys of a request body that mean something to us, as one table.
 //!
 //! *Judged* keys must stand once and unescaped, because a second reading of them upstream would
-//! change what is run or what it costs. The others are hints: they may repeat, the last one
-//! counts, but an escaped spelling of them is refused too, or a body could hide its text from
-//! the estimate.
+//! change what is run or what it costs. For the same reason a spelling of them that differs in
+//! the case of ASCII letters is refused: some upstreams take keys in any case. The others are
+//! hints: they may repeat, the last one counts, but an escaped spelling of them is refused too,
+//! or a body could hide its text from the estimate.
 
 macro_rules! request_keys {
     ($($variant:ident $name:literal $judged:literal $doc:literal;)*) => {
@@ -16,12 +17,12 @@ macro_rules! request_keys {
         impl RequestKey {
             /// The key as it is written.
             #[must_use]
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
             /// Whether it has to stand once.
-            pub(super) fn is_judged(self) -> bool {
+            pub(super) const fn is_judged(self) -> bool {
                 match self { $(Self::$variant => $judged,)* }
             }
 
@@ -35,8 +36,21 @@ macro_rules! request_keys {
                 }
             }
 
+            pub(super) fn miscased_message(self) -> &'static str {
+                match self {
+                    $(Self::$variant =>
+                        concat!("the key ", $name, " must be spelled in lower case"),)*
+                }
+            }
+
+            /// Every key.
+            const ALL: &[Self] = &[$(Self::$variant,)*];
+
             /// The top-level key of this spelling; `include_usage` and `user_id` are not.
             pub(super) fn top_level(name: &[u8]) -> Option<Self> {
+                if !Self::is_length(name, Self::LENGTHS) {
+                    return None;
+                }
                 Self::any(name).filter(|key| !matches!(key, Self::IncludeUsage | Self::UserId))
             }
 
@@ -70,6 +84,28 @@ request_keys! {
 }
 
 impl RequestKey {
+    /// Lengths of keys and of judged keys, one bit each: most other keys are known for what they
+    /// are by their length alone.
+    const LENGTHS: u32 = Self::lengths(false);
+    const JUDGED_LENGTHS: u32 = Self::lengths(true);
+
+    const fn lengths(judged: bool) -> u32 {
+        let (mut lengths, mut index) = (0, 0);
+        while index < Self::ALL.len() {
+            let key = Self::ALL[index];
+            if key.is_judged() || !judged {
+                lengths |= 1 << key.name().len();
+            }
+            index += 1;
+        }
+        lengths
+    }
+
+    fn is_length(name: &[u8], lengths: u32) -> bool {
+        u32::try_from(name.len())
+            .is_ok_and(|length| lengths.checked_shr(length).is_some_and(|rest| rest & 1 == 1))
+    }
+
     /// Whether strings below this top-level key are counted as text (DESIGN §16.11).
     pub(super) fn is_counted(self) -> bool {
         matches!(self, Self::Messages | Self::System | Self::Tools | Self::Input)
@@ -82,6 +118,19 @@ impl RequestKey {
             (Self::Metadata, b"user_id") => Some(Self::UserId),
             _ => None,
         }
+    }
+
+    /// The judged key that `name`, which is none, is but for the case of its letters: of the top
+    /// level, or of the object under `parent`.
+    pub(super) fn miscased(parent: Option<Self>, name: &[u8]) -> Option<Self> {
+        if !Self::is_length(name, Self::JUDGED_LENGTHS) {
+            return None;
+        }
+        let is_it =
+            |key: &&Self| key.is_judged() && name.eq_ignore_ascii_case(key.name().as_bytes());
+        let key = *Self::ALL.iter().find(is_it)?;
+        let home = if key == Self::IncludeUsage { Some(Self::StreamOptions) } else { None };
+        (home == parent).then_some(key)
     }
 
     /// Whether keys one level below this top-level key are read.

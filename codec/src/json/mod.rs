@@ -15,6 +15,7 @@ mod nest;
 mod number;
 mod reply;
 mod scan;
+mod simd;
 mod span;
 mod splice;
 pub mod split_proof;
@@ -25,7 +26,7 @@ mod window;
 pub use error::{JsonError, JsonErrorKind};
 pub use escape::{UnescapeError, unescape_into, write_string};
 pub use keys::RequestKey;
-pub use reply::{ErrorFacts, ReplyFacts, ReplyScan, ShortText, TOKEN_MAX};
+pub use reply::{ErrorFacts, ReplyFacts, ReplyScan, SHORT_TEXT_MAX, ShortText};
 pub use scan::{Progress, RequestScan};
 pub use span::{
     Count, CountField, IncludeUsage, RequestSpans, Span, StreamOptions, StringSpan, TextEstimate,

@@ -3,17 +3,24 @@
 //! It never refuses: an answer is relayed as it is, and on JSON it cannot follow it says
 //! `malformed` and looks no further. It reads by structure along the paths of [`paths`], a table
 //! with a row for each shape of answer; everything else is skipped by its brackets and quotes
-//! alone. Memory is fixed: one path of [`PATH_MAX`] levels and one token of [`TOKEN_MAX`] bytes.
+//! alone. Memory is fixed: one path of [`PATH_MAX`] levels and one token of `TOKEN_MAX` bytes.
 //! Keys are compared as written; a provider that escapes its own keys is not understood.
+//!
+//! Two readers of the same grammar: [`whole`] takes tokens that are all in one piece and copies
+//! nothing; what it does not know it leaves to the states here, which take a byte at a time.
 
 mod facts;
 mod paths;
 #[cfg(test)]
 mod tests;
+mod token;
+mod whole;
 
-use self::facts::Token;
-pub use self::facts::{ErrorFacts, ReplyFacts, ShortText, TOKEN_MAX};
-use self::paths::Node;
+pub use self::facts::{ErrorFacts, ReplyFacts};
+use self::paths::Place;
+use self::token::Token;
+pub use self::token::{SHORT_TEXT_MAX, ShortText};
+use self::whole::Piece;
 
 /// Levels of a path that are followed: one more than the deepest row of the table.
 const PATH_MAX: usize = 8;
@@ -24,16 +31,16 @@ pub struct ReplyScan {
     state: State,
     /// The containers followed, outermost first.
     path: [Level; PATH_MAX],
-    depth: usize,
+    depth: u8,
     /// Where the value to come stands, if the table knows the place.
-    here: Option<&'static Node>,
+    here: Option<Place>,
     token: Token,
     facts: ReplyFacts,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Level {
-    node: &'static Node,
+    place: Place,
     object: bool,
 }
 
@@ -49,9 +56,9 @@ enum State {
     Scalar,
     After,
     /// Inside a value nobody asks for, this many containers deep; strings at any depth.
-    Skip(usize),
-    SkipText(usize),
-    SkipEscape(usize),
+    Skip(u32),
+    SkipText(u32),
+    SkipEscape(u32),
     Done,
     /// Not JSON we can follow.
     Lost,
@@ -69,9 +76,9 @@ impl ReplyScan {
     pub fn new() -> Self {
         Self {
             state: State::Value,
-            path: [Level { node: &paths::ROOT, object: true }; PATH_MAX],
+            path: [Level { place: Place::Root, object: true }; PATH_MAX],
             depth: 0,
-            here: Some(&paths::ROOT),
+            here: Some(Place::Root),
             token: Token::new(),
             facts: ReplyFacts::default(),
         }
@@ -79,42 +86,50 @@ impl ReplyScan {
 
     /// Looks at the next bytes.
     pub fn feed(&mut self, piece: &[u8]) {
-        let mut rest = piece;
-        while let Some((&byte, tail)) = rest.split_first() {
-            rest = match self.state {
-                State::Key | State::Text | State::SkipText(_) => self.in_text(rest),
-                State::Scalar => self.in_scalar(byte, rest, tail),
-                State::Skip(depth) => self.skip(depth, rest),
-                State::Lost => return,
-                _ => {
+        let mut piece = Piece::new(piece);
+        let mut pos = 0;
+        while let Some(byte) = piece.at(pos) {
+            pos = match self.state {
+                State::KeyOrEnd | State::Colon | State::Value | State::After => {
+                    self.whole_tokens(&mut piece, pos)
+                }
+                State::Skip(depth) => self.skip(depth, &mut piece, pos),
+                State::Key | State::Text | State::SkipText(_) => self.in_text(&mut piece, pos),
+                State::Scalar => self.in_scalar(byte, pos),
+                State::Lost => break,
+                State::KeyEscape | State::TextEscape | State::SkipEscape(_) | State::Done => {
                     self.single(byte);
-                    tail
+                    pos + 1
                 }
             };
         }
+        self.facts.complete = self.state == State::Done;
+        self.facts.malformed = self.state == State::Lost;
     }
 
     /// What was found. Pieces may go on after it; the answer is then that of a longer prefix.
     #[must_use]
-    pub fn finish(&self) -> ReplyFacts {
-        ReplyFacts {
-            complete: self.state == State::Done,
-            malformed: self.state == State::Lost,
-            ..self.facts
-        }
+    pub fn finish(&self) -> &ReplyFacts {
+        &self.facts
     }
 
     /// States that a byte alone decides.
     fn single(&mut self, byte: u8) {
         let blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         self.state = match (self.state, byte) {
-            (State::KeyEscape, _) => State::Key,
-            (State::TextEscape, _) => State::Text,
+            (State::KeyEscape, _) => {
+                self.token.push(&[byte]);
+                State::Key
+            }
+            (State::TextEscape, _) => {
+                self.token.push(&[byte]);
+                State::Text
+            }
             (State::SkipEscape(depth), _) => State::SkipText(depth),
             (state, _) if blank => state,
             (State::Value, _) => self.begin_value(byte),
             (State::KeyOrEnd, b'"') => {
-                self.token = Token::new();
+                self.token.clear();
                 State::Key
             }
             (State::Colon, b':') => State::Value,
@@ -129,15 +144,17 @@ impl ReplyScan {
         self.level().is_some_and(|level| level.object)
     }
 
+    #[inline(always)]
     fn level(&self) -> Option<Level> {
-        self.path.get(self.depth.checked_sub(1)?).copied()
+        self.path.get(usize::from(self.depth.checked_sub(1)?)).copied()
     }
 
+    #[inline(always)]
     fn next_member(&mut self) -> State {
         match self.level() {
             Some(level) if level.object => State::KeyOrEnd,
             Some(level) => {
-                self.here = level.node.each;
+                self.here = level.place.each();
                 State::Value
             }
             None => State::Lost,
@@ -148,14 +165,13 @@ impl ReplyScan {
         match byte {
             b'{' | b'[' => self.open(byte == b'{'),
             b'"' => {
-                self.token = Token::new();
+                self.token.clear();
                 if self.here.is_some() { State::Text } else { State::SkipText(0) }
             }
             // An empty array; a bracket after a comma is let through as well.
             b']' if self.level().is_some_and(|level| !level.object) => self.close(),
-            // Capitals too: `NaN` is no JSON, but no reason to lose the usage behind it.
-            b'-' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
-                self.token = Token::new();
+            _ if whole::begins_scalar(byte) => {
+                self.token.clear();
                 self.token.push(&[byte]);
                 State::Scalar
             }
@@ -163,47 +179,53 @@ impl ReplyScan {
         }
     }
 
+    #[inline(always)]
     fn open(&mut self, object: bool) -> State {
-        let Some(node) = self.here else { return State::Skip(1) };
-        self.facts.open(node.leaf, object);
-        let followed = if object { !node.keys.is_empty() } else { node.each.is_some() };
-        match self.path.get_mut(self.depth) {
+        let Some(place) = self.here else { return State::Skip(1) };
+        self.facts.open(place, object);
+        let each = place.each();
+        let followed = if object { place.has_members() } else { each.is_some() };
+        match self.path.get_mut(usize::from(self.depth)) {
             Some(level) if followed => {
-                *level = Level { node, object };
+                *level = Level { place, object };
                 self.depth += 1;
-                self.here = node.each;
+                self.here = each;
                 if object { State::KeyOrEnd } else { State::Value }
             }
             _ => State::Skip(1),
         }
     }
 
+    #[inline(always)]
     fn close(&mut self) -> State {
         self.depth = self.depth.saturating_sub(1);
         self.after_value()
     }
 
+    #[inline(always)]
     fn after_value(&self) -> State {
         if self.depth == 0 { State::Done } else { State::After }
     }
 
     /// Inside a string: up to its quote, the next backslash or the end of the piece.
-    fn in_text<'p>(&mut self, rest: &'p [u8]) -> &'p [u8] {
-        let end = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-        let (text, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
+    fn in_text(&mut self, piece: &mut Piece<'_>, pos: usize) -> usize {
+        let end = piece.text_stop(pos);
         if !matches!(self.state, State::SkipText(_)) {
-            self.token.push(text);
+            self.token.push(piece.between(pos, end));
         }
-        let Some((&byte, tail)) = after.split_first() else { return after };
+        let Some(byte) = piece.at(end) else { return end };
         self.state = match (self.state, byte) {
             (State::Key, b'"') => {
-                let token = &self.token;
-                self.here = self.level().and_then(|level| level.node.key(token.whole()));
+                self.here = match self.token.kept() {
+                    (key, false) => self.level().and_then(|level| level.place.member(key)),
+                    (_, true) => None,
+                };
                 State::Colon
             }
             (State::Text, b'"') => {
-                if let Some(node) = self.here {
-                    self.facts.text(node.leaf, &self.token);
+                if let Some(place) = self.here {
+                    let (text, cut) = self.token.kept();
+                    self.facts.text(place, text, cut);
                 }
                 self.after_value()
             }
@@ -221,42 +243,49 @@ impl ReplyScan {
             (State::SkipText(depth), _) => State::SkipEscape(depth),
             (state, _) => state,
         };
-        tail
+        end + 1
     }
 
     /// Inside a number or literal: up to the byte that ends it.
-    fn in_scalar<'p>(&mut self, byte: u8, rest: &'p [u8], tail: &'p [u8]) -> &'p [u8] {
-        if matches!(byte, b'+' | b'-' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z') {
+    fn in_scalar(&mut self, byte: u8, pos: usize) -> usize {
+        if whole::in_scalar(byte) {
             self.token.push(&[byte]);
-            return tail;
+            return pos + 1;
         }
-        if let Some(node) = self.here {
-            self.facts.scalar(node.leaf, &self.token);
+        if let Some(place) = self.here {
+            let (scalar, cut) = self.token.kept();
+            self.facts.scalar(place, scalar, cut);
         }
         self.state = self.after_value();
-        rest
+        pos
     }
 
     /// Inside a container nobody asks for: only brackets and quotes matter.
-    fn skip<'p>(&mut self, mut depth: usize, rest: &'p [u8]) -> &'p [u8] {
-        for (index, &byte) in rest.iter().enumerate() {
-            match byte {
-                b'"' => {
-                    self.state = State::SkipText(depth);
-                    return rest.get(index + 1..).unwrap_or_default();
+    fn skip(&mut self, mut depth: u32, piece: &mut Piece<'_>, mut pos: usize) -> usize {
+        loop {
+            pos = piece.skip_stop(pos);
+            match piece.at(pos) {
+                None => {
+                    self.state = State::Skip(depth);
+                    return pos;
                 }
-                b'{' | b'[' => depth = depth.saturating_add(1),
-                b'}' | b']' => {
+                Some(b'"') => match piece.text_end(pos + 1) {
+                    Some(end) => pos = end,
+                    None => {
+                        self.state = State::SkipText(depth);
+                        return pos + 1;
+                    }
+                },
+                Some(b'{' | b'[') => depth = depth.saturating_add(1),
+                Some(_) => {
                     depth = depth.saturating_sub(1);
                     if depth == 0 {
                         self.state = self.after_value();
-                        return rest.get(index + 1..).unwrap_or_default();
+                        return pos + 1;
                     }
                 }
-                _ => {}
             }
+            pos += 1;
         }
-        self.state = State::Skip(depth);
-        &[]
     }
 }

@@ -200,10 +200,10 @@ impl Reader {
         } else {
             raw
         };
-        let key = match (depth, self.top) {
-            (1, _) => Key::top_level(name),
-            (_, Some(parent)) => Key::below(parent, name),
-            _ => None,
+        let parent = if depth == 1 { None } else { self.top };
+        let key = match parent {
+            None => Key::top_level(name),
+            Some(parent) => Key::below(parent, name),
         };
         if let Some(key) = key {
             if escaped {
@@ -213,6 +213,8 @@ impl Reader {
                 return Err(Kind::DuplicateKey(key));
             }
             self.seen |= key.bit();
+        } else if let Some(key) = Key::miscased(parent, name) {
+            return Err(Kind::MiscasedKey(key));
         }
         if depth > 1 {
             self.below = key;
@@ -265,6 +267,7 @@ impl Reader {
 
     #[inline(never)]
     fn watched_scalar(&mut self, body: &[u8], depth: usize, span: Span) -> Result<(), Kind> {
+        let Some(key) = self.current(depth) else { return Ok(()) };
         let raw = span.of(body);
         let null = raw == b"null";
         let truth = match raw {
@@ -272,9 +275,9 @@ impl Reader {
             b"false" => Some(false),
             _ => None,
         };
-        match self.current(depth) {
-            Some(Key::Stream) if null || truth.is_some() => self.spans.stream = truth,
-            Some(Key::StreamOptions) if null => {
+        match key {
+            Key::Stream if null || truth.is_some() => self.spans.stream = truth,
+            Key::StreamOptions if null => {
                 self.spans.stream_options = Some(StreamOptions {
                     span,
                     is_null: true,
@@ -282,15 +285,14 @@ impl Reader {
                     include_usage: None,
                 });
             }
-            Some(Key::IncludeUsage) if null || truth.is_some() => {
+            Key::IncludeUsage if null || truth.is_some() => {
                 if let Some(options) = &mut self.spans.stream_options {
                     let value = truth == Some(true);
                     options.include_usage = Some(IncludeUsage { span, value });
                 }
             }
-            Some(Key::Tools | Key::Functions | Key::CacheControl) if null => {}
-            Some(key) => self.other_value(key, span, number::count(raw))?,
-            None => {}
+            Key::Tools | Key::Functions | Key::CacheControl if null => {}
+            _ => self.other_value(key, span, number::count(raw))?,
         }
         Ok(())
     }

@@ -37,5 +37,5 @@ pub fn reply_split(answer: &[u8], head: usize, step: usize) -> ReplyFacts {
     for piece in rest.chunks(step.max(1)) {
         scan.feed(piece);
     }
-    scan.finish()
+    *scan.finish()
 }

@@ -97,6 +97,45 @@ fn judged_keys_stand_once_and_plainly() {
 }
 
 #[test]
+fn judged_keys_stand_in_lower_case() {
+    for key in [
+        RequestKey::Model,
+        RequestKey::Stream,
+        RequestKey::StreamOptions,
+        RequestKey::MaxTokens,
+        RequestKey::MaxCompletionTokens,
+        RequestKey::MaxOutputTokens,
+        RequestKey::N,
+    ] {
+        let upper = key.name().to_uppercase();
+        let first = format!("{}{}", &upper[..1], &key.name()[1..]);
+        let escaped = format!("\\u{:04x}{}", upper.as_bytes()[0], &upper[1..]);
+        for spelling in [upper, first, escaped] {
+            for body in [
+                format!(r#"{{"{spelling}":null}}"#),
+                format!(r#"{{"model":"m","x":1,"{spelling}":1}}"#),
+            ] {
+                let error = scan(&body).expect_err(&body);
+                assert_eq!(error.kind, JsonErrorKind::MiscasedKey(key), "{body}");
+                assert_eq!(error.param(), Some(key.name()));
+                assert!(error.message().contains(key.name()));
+            }
+        }
+    }
+    let inside = r#"{"model":"m","stream_options":{"Include_Usage":false}}"#;
+    assert_eq!(kind(inside), JsonErrorKind::MiscasedKey(RequestKey::IncludeUsage));
+    // Hints, what stands elsewhere, and what is no key of ours but for its length.
+    for body in [
+        r#"{"model":"m","Messages":[],"USER":"u","Tools":[],"Metadata":{"User_Id":"u"}}"#,
+        r#"{"model":"m","x":{"Model":1},"metadata":{"Model":1,"N":1},"Include_Usage":1}"#,
+        r#"{"model":"m","stream_options":{"Model":1,"x":{"Include_Usage":1}},"User_Id":1}"#,
+        r#"{"model":"m","Modem":1,"Streams":1,"M":1,"":1,"nN":1}"#,
+    ] {
+        assert!(scan(body).is_ok(), "{body}");
+    }
+}
+
+#[test]
 fn the_estimate_counts_text_and_items() {
     let body = r#"{"model":"mmmm","system":"äb","messages":[
         {"role":"user","content":[{"type":"text","text":"a\n"},

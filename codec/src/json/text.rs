@@ -5,6 +5,7 @@
 //! (at most six bytes).
 
 use super::error::JsonErrorKind as Kind;
+use super::simd::Special;
 use super::window::Window;
 
 /// A string in progress.
@@ -36,21 +37,39 @@ pub(super) enum TextStop {
 
 /// Goes on from `pos`, which is inside the string and not inside an escape or character.
 #[inline(never)]
-pub(super) fn scan(body: &[u8], pos: usize, text: &mut Text, window: &mut Window) -> TextStop {
-    let mut pos = window.next_special(body, pos);
+pub(super) fn scan(
+    body: &[u8],
+    pos: usize,
+    text: &mut Text,
+    window: &mut Window<Special>,
+) -> TextStop {
+    // In registers until the string ends.
+    let mut near = *window;
+    let stop = judge(body, pos, text, &mut near);
+    *window = near;
+    stop
+}
+
+#[inline(always)]
+fn judge(body: &[u8], pos: usize, text: &mut Text, window: &mut Window<Special>) -> TextStop {
+    let mut pos = window.next(body, pos);
     loop {
-        let Some(&byte) = body.get(pos) else { return TextStop::More(pos) };
-        let judged = match byte {
-            b'"' => return TextStop::Quote(pos),
-            b'\\' => {
+        let judged = match body.get(pos) {
+            Some(b'"') => return TextStop::Quote(pos),
+            Some(b'\\') => {
                 text.escaped = true;
-                escape(body, pos)
+                match body.get(pos + 1) {
+                    // What nearly all escapes of real bodies are.
+                    Some(b'"' | b'\\' | b'n') => Step::Past(pos + 2),
+                    _ => escape(body, pos),
+                }
             }
-            0x80.. => characters(body, pos, text),
-            _ => Step::Bad(Kind::ControlInString, pos),
+            Some(0x80..) => characters(body, pos, text),
+            Some(_) => return TextStop::Bad(Kind::ControlInString, pos),
+            None => return TextStop::More(pos),
         };
         match judged {
-            Step::Past(next) => pos = window.next_special(body, next),
+            Step::Past(next) => pos = window.next(body, next),
             Step::More(at) => return TextStop::More(at),
             Step::Bad(kind, at) => return TextStop::Bad(kind, at),
         }
@@ -64,6 +83,7 @@ enum Step {
 }
 
 /// The escape whose backslash is at `pos`.
+#[inline(never)]
 fn escape(body: &[u8], pos: usize) -> Step {
     match body.get(pos + 1) {
         None => Step::More(pos),
@@ -83,6 +103,7 @@ fn escape(body: &[u8], pos: usize) -> Step {
 }
 
 /// A run of characters from 0x80, the first at `pos`.
+#[inline(never)]
 fn characters(body: &[u8], mut pos: usize, text: &mut Text) -> Step {
     loop {
         let length = match body.get(pos) {

@@ -13,6 +13,7 @@ mod compact;
 use super::error::{JsonError, JsonErrorKind as Kind};
 use super::nest::Nest;
 use super::number::{self, NumberState, NumberStop};
+use super::simd::Special;
 use super::span::Span;
 use super::text::{self, Text, TextStop};
 use super::window::Window;
@@ -124,7 +125,7 @@ impl Tokens {
         body: &[u8],
         pos: usize,
         expect: Expect,
-        window: &mut Window,
+        window: &mut Window<Special>,
         visit: &mut impl Visit,
     ) -> Next {
         match expect {

@@ -1,6 +1,7 @@
 //! The floor: a raw relay on one thread and one epoll instance, the least a proxy can cost here.
-//! It reads of a message what framing needs and nothing else, forwards every byte as it came and
-//! keeps upstream connections for reuse. Deliberately not: replay, deadlines, header edits, HEAD.
+//! It reads of a message what framing needs and nothing else, and not even that of one that looks
+//! like the last. It forwards every byte as it came and keeps upstream connections for reuse.
+//! Deliberately not: replay, deadlines, header edits, HEAD.
 //!
 //! Invariants: one exchange at a time per connection; a side is not read while its peer cannot
 //! take what was read. Bounds: `IDLE_MAX` idle upstream connections, one read held per side.

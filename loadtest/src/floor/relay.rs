@@ -8,6 +8,7 @@ use super::side::{Framed, Role, Side};
 use crate::loopback;
 use crate::poll::{Interest, Poller, Ready};
 use crate::slots::{RESERVED, Slots};
+use crate::wire::Shape;
 
 /// Idle upstream connections kept: above the connections of any measurement here.
 const IDLE_MAX: usize = 1024;
@@ -25,6 +26,9 @@ pub(super) struct Relay {
     upstream: SocketAddr,
     sides: Slots<Side>,
     idle: Vec<u64>,
+    /// How the last request and the last answer looked.
+    request: Option<Shape>,
+    answer: Option<Shape>,
 }
 
 impl Relay {
@@ -36,7 +40,8 @@ impl Relay {
         let poller = Poller::new()?;
         poller.add(&listener, LISTENER, Interest::Read)?;
         poller.add(stop, STOP, Interest::Read)?;
-        Ok(Relay { poller, listener, upstream, sides: Slots::new(), idle: Vec::new() })
+        let (sides, idle) = (Slots::new(), Vec::new());
+        Ok(Relay { poller, listener, upstream, sides, idle, request: None, answer: None })
     }
 
     /// Runs until the stop stream ends.
@@ -128,7 +133,11 @@ impl Relay {
     fn forward(&mut self, token: u64, bytes: &[u8]) -> Option<()> {
         let side = self.sides.get_mut(token)?;
         let role = side.role;
-        let Framed { forward, over } = side.frame(bytes).ok()?;
+        let shape = match role {
+            Role::Client => &mut self.request,
+            Role::Upstream => &mut self.answer,
+        };
+        let Framed { forward, over } = side.frame(shape, bytes).ok()?;
         side.held.extend_from_slice(&bytes[forward..]);
         side.asked = role == Role::Client && over;
         if forward == 0 {

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 
 use crate::poll::Interest;
-use crate::wire::{BodyReader, Fault, Framing, Head};
+use crate::wire::{BodyReader, Fault, Framing, Head, Shape};
 
 /// Largest head that is waited for; larger ones end the connection.
 const HEAD_BYTES_MAX: usize = 2 << 20;
@@ -58,8 +58,23 @@ impl Side {
         }
     }
 
-    /// Frames what arrived; `bytes` begin where the last forwarded byte ended.
-    pub(super) fn frame(&mut self, bytes: &[u8]) -> Result<Framed, Fault> {
+    /// Frames what arrived; `bytes` begin where the last forwarded byte ended. `shape` is that of
+    /// the last message of this role.
+    pub(super) fn frame(
+        &mut self,
+        shape: &mut Option<Shape>,
+        bytes: &[u8],
+    ) -> Result<Framed, Fault> {
+        if self.reader.is_none()
+            && let Some(shape) = shape.as_ref().filter(|shape| shape.fits(bytes))
+        {
+            let (forward, total) = (bytes.len().min(shape.total()), shape.total());
+            if forward < total {
+                let left = Framing::Length((total - forward) as u64);
+                self.reader = Some(BodyReader::new(left));
+            }
+            return Ok(Framed { forward, over: forward == total });
+        }
         let mut forward = 0;
         while self.reader.is_none() {
             let rest = &bytes[forward..];
@@ -81,6 +96,7 @@ impl Side {
                     Framing::of_answer(&head, status)?
                 }
             };
+            *shape = Shape::of(&head, framing);
             self.reader = Some(BodyReader::new(framing));
             forward += head.len();
         }

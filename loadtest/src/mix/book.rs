@@ -7,12 +7,10 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use super::class::Class;
+use crate::latency::{histogram, record};
 
 /// Examples of unexpected outcomes kept per class.
 const EXAMPLES_MAX: usize = 3;
-
-/// Longest latency told apart, in microseconds: ten minutes.
-const LATENCY_US_MAX: u64 = 600_000_000;
 
 /// What became of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,8 +87,7 @@ impl Book {
         let count = page.outcomes.entry(outcome).or_insert(0);
         *count += 1;
         if let Outcome::Status(_) = outcome {
-            let histogram = page.latency_us.get_or_insert_with(histogram);
-            histogram.saturating_record(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
+            record(page.latency_us.get_or_insert_with(histogram), latency);
         }
         if !expects(&classes[class], outcome) {
             page.unexpected += 1;
@@ -107,10 +104,4 @@ fn expects(class: &Class, outcome: Outcome) -> bool {
         Outcome::Status(200) => class.expect.iter().any(|name| name == "200"),
         other => class.expect.contains(&other.name()),
     }
-}
-
-/// Three significant digits up to the longest latency.
-pub(super) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_max(LATENCY_US_MAX, 3)
-        .unwrap_or_else(|error| unreachable!("constant bounds: {error}"))
 }

@@ -10,7 +10,7 @@ use super::book::{Book, Outcome};
 use super::class::Class;
 use super::client::{Client, Tools};
 use super::report::Report;
-use super::request::{self, Shared, Prepared};
+use super::request::{self, Prepared, Shared};
 use super::schedule::Schedule;
 use crate::clock;
 use crate::poll::Poller;

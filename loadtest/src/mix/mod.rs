@@ -26,10 +26,11 @@ use clap::{Args, ValueEnum};
 use crate::loopback;
 
 use drive::{Settings, run};
+pub(crate) use request::chat_body;
 
 /// How the report is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub(crate) enum Format {
     /// A table for people.
     Text,
     /// One JSON object.
@@ -84,7 +85,7 @@ pub(crate) struct MixArgs {
 }
 
 /// Bodies are built in memory: up to 8 MiB, a quarter of what the gateway takes.
-fn body_bytes() -> clap::builder::RangedI64ValueParser<u32> {
+pub(crate) fn body_bytes() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(..=8 << 20)
 }
 

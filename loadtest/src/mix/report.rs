@@ -4,23 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::book::{Book, Outcome, Page, histogram};
+use super::book::{Book, Outcome, Page};
 use super::class::{Class, Group};
 use super::drive::Settings;
-
-/// Latencies of answers in microseconds.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(crate) struct Latency {
-    pub(crate) count: u64,
-    pub(crate) p50: u64,
-    pub(crate) p90: u64,
-    pub(crate) p99: u64,
-    pub(crate) p999: u64,
-    pub(crate) max: u64,
-}
+use crate::latency::{Latency, histogram};
 
 /// One class.
 #[derive(Clone, Debug, Serialize)]
@@ -92,7 +81,7 @@ impl Report {
             connects: book.connections,
             surplus_bytes: book.surplus,
             unexpected: used().map(|(_, page)| page.unexpected).sum::<u64>() + surplus_unexpected,
-            latency_us: latency(Some(&good)),
+            latency_us: Latency::of(Some(&good)),
             classes: used().map(|(class, page)| class_report(class, page)).collect(),
         }
     }
@@ -115,21 +104,8 @@ fn class_report(class: &Class, page: &Page) -> ClassReport {
         outcomes: page.outcomes.iter().map(|(outcome, n)| (outcome.name(), *n)).collect(),
         unexpected: page.unexpected,
         examples: page.examples.clone(),
-        latency_us: latency(page.latency_us.as_ref()),
+        latency_us: Latency::of(page.latency_us.as_ref()),
     }
-}
-
-fn latency(histogram: Option<&Histogram<u64>>) -> Latency {
-    histogram.filter(|histogram| !histogram.is_empty()).map_or_else(Latency::default, |latency| {
-        Latency {
-            count: latency.len(),
-            p50: latency.value_at_quantile(0.5),
-            p90: latency.value_at_quantile(0.9),
-            p99: latency.value_at_quantile(0.99),
-            p999: latency.value_at_quantile(0.999),
-            max: latency.max(),
-        }
-    })
 }
 
 impl fmt::Display for Report {

@@ -107,7 +107,7 @@ fn message(class: &Class, common: Shared<'_>) -> (Vec<u8>, Vec<u8>) {
 
 /// A chat request with a system message, three turns and two tools, padded to `size` bytes. This
 /// is the shape and size that the peers were measured with.
-pub(super) fn chat_body(model: &str, size: usize) -> Vec<u8> {
+pub(crate) fn chat_body(model: &str, size: usize) -> Vec<u8> {
     let model = serde_json::json!(model).to_string();
     let before = format!(
         "{{\"model\":{model},\"messages\":[\

@@ -25,6 +25,11 @@ pub(super) fn build(body: &Body, model: &str, size: usize) -> Built {
     }
 }
 
+/// The completion of `ok`, padded to `size` bytes.
+pub(crate) fn usual(size: usize) -> Vec<u8> {
+    build(&Body::default(), "ok", size).bytes
+}
+
 /// The bytes of a text.
 pub(super) fn text_bytes(text: &Text) -> Vec<u8> {
     match text {

@@ -34,6 +34,7 @@ use std::time::Duration;
 
 pub use args::main_from_args;
 pub use compile::ScenarioError;
+pub(crate) use completion::usual;
 pub use library::LibraryError;
 pub use script::Usage;
 pub use tally::{Counts, ENTRIES_MAX, Entry, hashed};

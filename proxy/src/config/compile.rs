@@ -43,8 +43,8 @@ const REQUEST_BYTES_MAX: u64 = 1 << 30;
 /// Largest allowance of one shard: more than a machine has, so a mistyped unit shows.
 const HELD_BYTES_MAX: u64 = 1 << 40;
 
-/// The allowance unless configured, as a multiple of the request bound.
-const HELD_REQUESTS: u64 = 8;
+/// The allowances of all shards together, unless configured: this part of memory (DESIGN §10).
+const HELD_PART: u64 = 8;
 
 /// SHA-256 of no bytes, and of one line feed: what hashing an unset variable gives.
 const DIGESTS_OF_NOTHING: [&str; 2] = [
@@ -87,8 +87,9 @@ pub(super) fn compile(
     let prices = price_list(file, folder, env, findings);
     let routing = routing(file, &prices, folder, env, findings);
     let keys = keys(&file.keys, findings);
-    let (deadlines, bounds) = (deadlines(file, findings), bounds(&file.limits, findings));
     let (shards, driver) = (shards(file, env, findings), driver(file, findings));
+    let share = env.memory_bytes() / HELD_PART / shards as u64;
+    let (deadlines, bounds) = (deadlines(file, findings), bounds(&file.limits, share, findings));
     let (listen_data, listen_admin) = listen(&file.listen, findings)?;
     let snapshot = Snapshot {
         version: 1,
@@ -198,7 +199,7 @@ fn deadlines(file: &File, findings: &mut Findings<'_>) -> Deadlines {
     deadlines
 }
 
-fn bounds(written: &file::Limits, findings: &mut Findings<'_>) -> Bounds {
+fn bounds(written: &file::Limits, share: u64, findings: &mut Findings<'_>) -> Bounds {
     let request = written.request_bytes.as_ref();
     let request_bytes = request.map_or(REQUEST_BYTES, |size| size.value);
     if let Some(size) = request
@@ -207,8 +208,8 @@ fn bounds(written: &file::Limits, findings: &mut Findings<'_>) -> Bounds {
         findings.error(size.at, "\"request_bytes\" in [limits] must be between 1KiB and 1GiB");
     }
     let held = written.held_bytes.as_ref();
-    let held_bytes =
-        held.map_or_else(|| request_bytes.saturating_mul(HELD_REQUESTS), |size| size.value);
+    // A small machine with many shards still takes one request of the largest size in each.
+    let held_bytes = held.map_or_else(|| share.max(request_bytes), |size| size.value);
     if let Some(size) = held {
         if size.value > HELD_BYTES_MAX {
             findings.error(size.at, "\"held_bytes\" in [limits] must be at most 1024GiB");

@@ -19,6 +19,23 @@ pub trait Env {
     fn cores(&self) -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
     }
+
+    /// Memory this process may use: the machine's, or what its control group leaves it.
+    fn memory_bytes(&self) -> u64 {
+        let read = |path| self.read_file(Path::new(path)).unwrap_or_default();
+        let machine = total_of(&read("/proc/meminfo")).unwrap_or(MEMORY_UNKNOWN);
+        let group = read("/sys/fs/cgroup/memory.max").trim().parse().unwrap_or(u64::MAX);
+        machine.min(group)
+    }
+}
+
+/// What is taken for the machine's memory where it does not say: a small machine's.
+const MEMORY_UNKNOWN: u64 = 2 << 30;
+
+/// `MemTotal` of `/proc/meminfo`, in bytes.
+fn total_of(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// The process's own environment and file system.
@@ -39,5 +56,35 @@ impl Env for ProcessEnv {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 8 MiB"));
         }
         Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Files(&'static [(&'static str, &'static str)]);
+
+    impl Env for Files {
+        fn var(&self, _: &str) -> Option<String> {
+            None
+        }
+
+        fn read_file(&self, path: &Path) -> io::Result<String> {
+            let found = self.0.iter().find(|(name, _)| Path::new(name) == path);
+            found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| io::ErrorKind::NotFound.into())
+        }
+    }
+
+    #[test]
+    fn memory_is_the_machines_or_the_groups() {
+        const MACHINE: (&str, &str) =
+            ("/proc/meminfo", "MemTotal:       16384 kB\nMemFree:  1 kB\n");
+        let group = |text| ("/sys/fs/cgroup/memory.max", text);
+        assert_eq!(Files(&[MACHINE]).memory_bytes(), 16 << 20);
+        assert_eq!(Files(Box::leak(Box::new([MACHINE, group("max\n")]))).memory_bytes(), 16 << 20);
+        assert_eq!(Files(Box::leak(Box::new([MACHINE, group("4096\n")]))).memory_bytes(), 4096);
+        assert_eq!(Files(&[]).memory_bytes(), MEMORY_UNKNOWN);
+        assert!(ProcessEnv.memory_bytes() > 1 << 20);
     }
 }

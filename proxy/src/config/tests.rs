@@ -56,6 +56,10 @@ impl Env for World {
     fn cores(&self) -> usize {
         3
     }
+
+    fn memory_bytes(&self) -> u64 {
+        3 << 29
+    }
 }
 
 const PRICES: &str = r#"{"version": 9, "models": [
@@ -165,7 +169,8 @@ fn a_minimal_file_gets_every_default() {
     assert_eq!(config.node, None);
     assert_eq!(config.snapshot.version, 1);
     assert_eq!(config.snapshot.deadlines, snapshot::Deadlines::default());
-    assert_eq!(config.snapshot.bounds, snapshot::Bounds::default());
+    let bounds = config.snapshot.bounds;
+    assert_eq!((bounds.request_bytes, bounds.held_bytes), (32 << 20, 64 << 20));
     assert_eq!(config.snapshot.prices.version, 20_261_130);
     let warnings: Vec<&str> = config.warnings.iter().map(|w| &*w.text).collect();
     assert_eq!(warnings, ["there is no [[key]]: every call will be refused"]);

@@ -25,6 +25,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+/// Bytes that the kernel takes for a client beyond what is on its way to it. Left alone it takes
+/// some megabytes: memory that a client which does not read holds for nothing, and a third of it
+/// has to be read before the next write moves, so that a slow reader looks like a stalled one.
+const UNSENT_BYTES_MAX: u32 = 256 * 1024;
+
 /// The monoio back end. Stateless: the runtime is the thread's.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RingIo;
@@ -37,7 +42,10 @@ impl Io for RingIo {
         let (stream, peer) = poll_fn(|cx| listener.poll_accept(cx)).await?;
         // Without it the last small write of an answer waits for the peer's delayed ACK.
         stream.set_nodelay(true)?;
-        Ok((RingStream::new(stream, false), peer))
+        let stream = RingStream::new(stream, false);
+        // Best effort: without it a slow client only costs more.
+        with_socket(stream.mail.fd, |s| drop(s.set_tcp_notsent_lowat(UNSENT_BYTES_MAX)));
+        Ok((stream, peer))
     }
 
     fn stop_listening(&self, listener: &RingListener) {

@@ -1,7 +1,8 @@
 //! The coarse timer wheel of a shard: 512 slots of 100 ms.
 //!
 //! Re-arming a timer writes one word: the slot a timer lies in is corrected lazily when the hand
-//! passes it. A timer that fires sets a flag and wakes the task that polled it; what the deadline
+//! passes it. The timers of a slot are a list through the timers themselves, so that one which is
+//! dropped leaves it at once: memory follows the timers there are, not those there were. A timer that fires sets a flag and wakes the task that polled it; what the deadline
 //! means (shut a socket down, give up waiting) is decided by that task.
 //!
 //! It deliberately reads no clock: [`Wheel::advance`] is told how much time has passed. A timer
@@ -27,18 +28,24 @@ pub struct Wheel {
 }
 
 struct Timers {
-    slots: Vec<Vec<u32>>,
+    /// The first timer of each slot.
+    slots: Vec<u32>,
     entries: Vec<Entry>,
     free: Vec<u32>,
 }
+
+/// No timer: the end of a list.
+const NONE: u32 = u32::MAX;
 
 struct Entry {
     /// Tick at which it fires; `NEVER` when disarmed.
     deadline: u64,
     /// Tick of the slot in which it is filed; `NEVER` when in none.
     filed: u64,
+    /// Its neighbours in the slot.
+    before: u32,
+    after: u32,
     fired: bool,
-    live: bool,
     /// Nobody minds if it fires early: see [`Wheel::fire_idle`].
     idle: bool,
     waker: Option<Waker>,
@@ -54,45 +61,70 @@ pub struct Timer {
 
 impl Default for Timers {
     fn default() -> Timers {
-        Timers {
-            slots: (0..SLOTS).map(|_| Vec::new()).collect(),
-            entries: Vec::new(),
-            free: Vec::new(),
-        }
+        Timers { slots: vec![NONE; SLOTS], entries: Vec::new(), free: Vec::new() }
     }
 }
 
 impl Timers {
+    /// Puts a timer that is in no slot into that of `tick`.
     fn file(&mut self, index: u32, tick: u64) {
-        self.entries[index as usize].filed = tick;
-        self.slots[(tick % SLOTS as u64) as usize].push(index);
+        let first = &mut self.slots[(tick % SLOTS as u64) as usize];
+        let after = std::mem::replace(first, index);
+        if after != NONE {
+            self.entries[after as usize].before = index;
+        }
+        let entry = &mut self.entries[index as usize];
+        (entry.filed, entry.before, entry.after) = (tick, NONE, after);
+    }
+
+    /// Takes a timer out of its slot, if it is in one.
+    fn unfile(&mut self, index: u32) {
+        let Entry { filed, before, after, .. } = self.entries[index as usize];
+        if filed == NEVER {
+            return;
+        }
+        self.entries[index as usize].filed = NEVER;
+        match before {
+            NONE => self.slots[(filed % SLOTS as u64) as usize] = after,
+            before => self.entries[before as usize].after = after,
+        }
+        if after != NONE {
+            self.entries[after as usize].before = before;
+        }
     }
 
     /// Handles every timer filed under `tick`.
     fn pass(&mut self, tick: u64) {
         let slot = (tick % SLOTS as u64) as usize;
-        let mut list = std::mem::take(&mut self.slots[slot]);
-        for index in list.drain(..) {
-            let entry = &mut self.entries[index as usize];
-            if entry.filed != tick {
-                continue; // filed again elsewhere, or gone
-            }
-            entry.filed = NEVER;
-            if !entry.live {
-                self.free.push(index);
-            } else if entry.deadline <= tick {
-                entry.fired = true;
-                entry.deadline = NEVER;
-                if let Some(waker) = &entry.waker {
-                    waker.wake_by_ref();
-                }
-            } else if entry.deadline != NEVER {
-                let next = entry.deadline.min(tick + SLOTS as u64 - 1);
-                self.file(index, next);
-            }
+        // Filing again never lands in the slot being passed, so this empties it.
+        while self.slots[slot] != NONE {
+            let index = self.slots[slot];
+            self.unfile(index);
+            self.judge(index, tick);
         }
-        // Re-filing never lands in the slot being passed, so its capacity can be given back.
-        self.slots[slot] = list;
+    }
+
+    /// Fires a timer that is in no slot, or files it again.
+    fn judge(&mut self, index: u32, now: u64) {
+        let entry = &mut self.entries[index as usize];
+        if entry.deadline <= now {
+            entry.fire();
+        } else if entry.deadline != NEVER {
+            let next = entry.deadline.min(now + SLOTS as u64 - 1);
+            self.file(index, next);
+        }
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    fn fire(&mut self) {
+        self.fired = true;
+        self.deadline = NEVER;
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
     }
 }
 
@@ -123,39 +155,17 @@ impl Wheel {
     }
 
     fn fire_all_due(&self, timers: &mut Timers, now: u64) {
-        for slot in 0..SLOTS {
-            timers.slots[slot].clear();
-        }
         for index in 0..timers.entries.len() as u32 {
-            let entry = &mut timers.entries[index as usize];
-            let was_filed = entry.filed != NEVER;
-            entry.filed = NEVER;
-            if !entry.live {
-                if was_filed {
-                    timers.free.push(index);
-                }
-            } else if entry.deadline <= now {
-                entry.fired = true;
-                entry.deadline = NEVER;
-                if let Some(waker) = &entry.waker {
-                    waker.wake_by_ref();
-                }
-            } else if entry.deadline != NEVER {
-                let next = entry.deadline.min(now + SLOTS as u64 - 1);
-                timers.file(index, next);
-            }
+            timers.unfile(index);
+            timers.judge(index, now);
         }
     }
 
     /// Fires every timer of an idle wait now: a shard that stops tells who only waits.
     pub fn fire_idle(&self) {
         for entry in &mut self.timers.borrow_mut().entries {
-            if entry.live && entry.idle && entry.deadline != NEVER {
-                entry.fired = true;
-                entry.deadline = NEVER;
-                if let Some(waker) = &entry.waker {
-                    waker.wake_by_ref();
-                }
+            if entry.idle && entry.deadline != NEVER {
+                entry.fire();
             }
         }
     }
@@ -167,8 +177,15 @@ impl Wheel {
 
     /// A new, unarmed timer.
     pub fn timer(self: &Rc<Wheel>) -> Timer {
-        let (deadline, filed) = (NEVER, NEVER);
-        let entry = Entry { deadline, filed, fired: false, live: true, idle: false, waker: None };
+        let entry = Entry {
+            deadline: NEVER,
+            filed: NEVER,
+            before: NONE,
+            after: NONE,
+            fired: false,
+            idle: false,
+            waker: None,
+        };
         let mut timers = self.timers.borrow_mut();
         let index = match timers.free.pop() {
             Some(index) => {
@@ -200,6 +217,7 @@ impl Timer {
         entry.idle = false;
         if entry.filed > deadline {
             let place = deadline.min(now + SLOTS as u64 - 1);
+            timers.unfile(self.index);
             timers.file(self.index, place);
         }
     }
@@ -241,13 +259,11 @@ impl Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         let mut timers = self.wheel.timers.borrow_mut();
+        timers.unfile(self.index);
         let entry = &mut timers.entries[self.index as usize];
-        entry.live = false;
         entry.deadline = NEVER;
         entry.waker = None;
-        if entry.filed == NEVER {
-            timers.free.push(self.index);
-        }
+        timers.free.push(self.index);
     }
 }
 

@@ -4,7 +4,7 @@
 //! An idle connection holds no buffer: a read stays posted for [`LENT`] after the last answer, is
 //! then asked back, and the kernel only says when there is something to read.
 
-use super::client::{Client, Presence};
+use super::client::{Client, Presence, SCRATCH_KEPT};
 use super::open::Held;
 use super::parse::{self, Kept, Request};
 use super::refuse::{self, Origin};
@@ -16,7 +16,7 @@ use crate::exchange::refusal::Refusal;
 use crate::io::turn::{Event, Turn, Watching};
 use crate::io::{Io, Recall, Stream};
 use crate::shard::Shard;
-use codec::http1::{Fields, HEAD_BYTES_MAX, HeadScan, Method, RequestHead};
+use codec::http1::{Fields, Framing, HEAD_BYTES_MAX, HeadScan, Method, RequestHead};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -83,7 +83,7 @@ async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
             Next::Closed => break,
         };
         match after {
-            After::Keep => {}
+            After::Keep => client.shed(SCRATCH_KEPT),
             After::Close => {
                 client.linger(&shard.buffers).await;
                 break;
@@ -151,7 +151,6 @@ async fn next<'s, I: Io>(
                 let origin = origin(shard, routes::guess_dialect(&client.inbox));
                 return Next::Refused(Refusal::RequestTimeout, origin);
             }
-            Event::Fired if shard.draining.get() => return Next::Closed,
             Event::Fired => match sleep(shard, client, deadlines.client_idle).await {
                 true => {}
                 false => return Next::Closed,
@@ -198,10 +197,14 @@ async fn sleep<I: Io>(
     if !client.inbox.is_empty() || client.presence != Presence::Here {
         return true;
     }
+    if shard.draining.get() {
+        return false;
+    }
     let Some(rest) = client_idle.checked_sub(LENT).filter(|rest| !rest.is_zero()) else {
         return false;
     };
     shard.buffers.give(std::mem::take(&mut client.inbox));
+    client.shed(0);
     client.stream.start_watch();
     client.timer.arm_idle(rest);
     let woken = Watching::new(&mut client.stream, &client.timer).await;
@@ -242,6 +245,9 @@ fn head<I: Io>(
         }
         Err(refusal) => {
             let origin = refused_origin(shard, &client.inbox, &head);
+            if !origin.close {
+                client.inbox.drain(..head.head_len);
+            }
             Some(Next::Refused(refusal, origin))
         }
     }
@@ -250,8 +256,10 @@ fn head<I: Io>(
 /// A request that its head alone rules out. If nothing follows the head, the connection lives on.
 fn refused_origin<I: Io>(shard: &Shard<I>, bytes: &[u8], head: &RequestHead) -> Origin {
     let dialect = routes::guess_dialect(bytes);
+    let ends_here = head.framing == Framing::None && !head.upgrade;
     Origin {
         is_head: head.method == Method::Head,
+        close: !head.keep_alive || !ends_here || head.method == Method::Connect,
         is_10: head.minor == 0,
         ..origin(shard, dialect)
     }

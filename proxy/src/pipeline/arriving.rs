@@ -24,6 +24,9 @@ enum Progress {
     UntilClose,
 }
 
+/// Room for the framing of chunks beside a body: it is taken out before the next read.
+const FRAMING_BYTES: usize = 8 * 1024;
+
 /// A read with less room than this is not worth a turn, unless it ends the body.
 const READ_BYTES_MIN: u64 = 2 * 1024;
 
@@ -106,6 +109,15 @@ impl Arriving {
             return None;
         }
         Some(self.buffer.capacity().saturating_mul(2))
+    }
+
+    /// The capacity that is enough for head and body, if the body has at most `max` bytes: more
+    /// than what is here of an incomplete one, whose framing was taken out.
+    pub(super) fn largest(&self, max: u64) -> usize {
+        let body = self.announced().map_or(max, |rest| rest.saturating_add(self.len() as u64));
+        let framing = if self.announced().is_some() { 0 } else { FRAMING_BYTES };
+        let most = usize::try_from(body).unwrap_or(usize::MAX);
+        self.start.saturating_add(most).saturating_add(framing)
     }
 
     /// Grows the buffer to `capacity`.

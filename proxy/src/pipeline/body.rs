@@ -193,10 +193,12 @@ impl Body {
         if self.arriving.len() as u64 > self.max { Err(Refusal::TooLarge) } else { Ok(()) }
     }
 
-    /// Room for the next read, leased before it is allocated.
+    /// Room for the next read, leased before it is allocated: never more than the largest body
+    /// allowed here needs, so that one that fits the bound fits the allowance too.
     fn make_room(&mut self) -> Result<(), Refusal> {
         if let Some(capacity) = self.arriving.wanted_capacity() {
-            let capacity = capacity.max(BUFFER_BYTES);
+            let most = self.arriving.largest(self.max).max(BUFFER_BYTES);
+            let capacity = capacity.clamp(BUFFER_BYTES, most);
             self.lease.grow_to(capacity as u64).map_err(|_| Refusal::NodeBusy)?;
             self.arriving.grow_to(capacity);
         }

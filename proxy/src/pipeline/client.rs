@@ -68,6 +68,16 @@ impl<S: Stream> Client<S> {
         (!self.caller_id.is_empty()).then_some(&self.caller_id)
     }
 
+    /// Lets go of scratch that an unusual head has made large: it would be kept for as long as the
+    /// connection lives. Asleep, a connection keeps none.
+    pub(super) fn shed(&mut self, keep: usize) {
+        for scratch in [&mut self.forward, &mut self.caller_id, &mut self.model] {
+            if scratch.capacity() > keep {
+                *scratch = Vec::new();
+            }
+        }
+    }
+
     /// Posts the read that watches the client during an exchange, unless bytes of a next request
     /// are here already: those are not read past.
     pub(super) fn watch(&mut self, buffers: &Buffers) {
@@ -154,6 +164,9 @@ impl<S: Stream> Client<S> {
         self.stream.shutdown();
     }
 }
+
+/// Scratch that is kept between two requests: real clients' fields are below 2 KB.
+pub(super) const SCRATCH_KEPT: usize = 4 * 1024;
 
 /// How long a refused client may take to read its answer.
 const LINGER: Duration = Duration::from_secs(2);

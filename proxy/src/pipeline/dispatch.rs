@@ -219,7 +219,8 @@ async fn exchange<I: Io>(
     outgoing: &mut Outgoing,
 ) -> Result<(AnswerHead, bool), Ended> {
     let deadlines = &call.snapshot.deadlines;
-    let mut wait = Wait { sent: false, late: false, scan: HeadScan::new(), got_bytes: false };
+    let mut wait =
+        Wait { sent: false, late: false, got_bytes: false, interims: 0, scan: HeadScan::new() };
     start_next(upstream, outgoing, &mut call.received.bytes);
     client.timer.arm(deadlines.write_stall);
     loop {
@@ -266,8 +267,13 @@ struct Wait {
     sent: bool,
     late: bool,
     got_bytes: bool,
+    interims: u16,
     scan: HeadScan,
 }
+
+/// Interim heads that one answer may have: one every few seconds for as long as a first byte may
+/// take. Without a bound a broken upstream would keep a core busy until then.
+const INTERIMS_MAX: u16 = 256;
 
 impl Wait {
     /// The head, the end of the attempt, or nothing yet.
@@ -302,6 +308,10 @@ impl Wait {
                 Err(_) => return Some(Err(AttemptEnd::Invalid)),
                 Ok(None) => return None,
                 Ok(Some(head)) if head.is_interim() => {
+                    self.interims += 1;
+                    if self.interims > INTERIMS_MAX {
+                        return Some(Err(AttemptEnd::Invalid));
+                    }
                     // 100, 102 and 103 are about this hop or hints nobody asked for: dropped.
                     upstream.inbox.drain(..head.head_len);
                     self.scan = HeadScan::new();

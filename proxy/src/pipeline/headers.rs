@@ -87,5 +87,8 @@ fn lowered<'a>(name: &[u8], into: &'a mut [u8; NAME_MAX]) -> &'a [u8] {
     let (lower, _) = into.split_at_mut(len);
     lower.copy_from_slice(&name[..len]);
     lower.make_ascii_lowercase();
+    // Servers that hand fields on as variables cannot tell the two apart: what is not passed on
+    // under one spelling is not under the other.
+    lower.iter_mut().filter(|byte| **byte == b'_').for_each(|byte| *byte = b'-');
     lower
 }

@@ -205,6 +205,8 @@ pub(super) fn sha256(text: &[u8]) -> [u8; 32] {
 #[derive(Default)]
 struct Credential<'b> {
     best: Option<(u8, &'b [u8])>,
+    /// One bit a rank that was offered.
+    offered: u8,
 }
 
 impl<'b> Credential<'b> {
@@ -219,17 +221,15 @@ impl<'b> Credential<'b> {
         let rank = rank as u8;
         let value = if rank == 1 { bearer(value) } else { Some(value) };
         let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(()) };
-        match self.best {
-            Some((best, _)) if best == rank => {
-                let why = "The same credential field was sent twice.";
-                Err(Refusal::InvalidRequest { param: None, why })
-            }
-            Some((best, _)) if best < rank => Ok(()),
-            _ => {
-                self.best = Some((rank, value));
-                Ok(())
-            }
+        if self.offered & 1 << rank != 0 {
+            let why = "The same credential field was sent twice.";
+            return Err(Refusal::InvalidRequest { param: None, why });
         }
+        self.offered |= 1 << rank;
+        if self.best.is_none_or(|(best, _)| rank < best) {
+            self.best = Some((rank, value));
+        }
+        Ok(())
     }
 }
 

@@ -28,6 +28,9 @@ use store::record::Record;
 /// comes earlier is found at check-out.
 const SWEEP_TICKS: u64 = 10;
 
+/// Ticks that idle connections have to end after a drain; on a starved core one is not enough.
+const LAST_TICKS: u32 = 5;
+
 /// What a shard is made of, before it has a thread.
 pub struct Setup {
     /// Its number, from 0.
@@ -130,11 +133,20 @@ pub async fn serve<I: Io>(shard: Rc<Shard<I>>, listener: I::Listener, mailbox: M
             let drain = shard.snapshot.pin().deadlines.drain.as_nanos() as u64;
             let by = *drain_by.get_or_insert_with(|| now.mono.0.saturating_add(drain));
             if shard.busy.get() == 0 || now.mono.0 >= by {
-                // Peers see an end now, and a last turn lets what was told to end do so: tasks
-                // that outlive their runtime would keep their descriptors.
-                shard.pool.clear(&shard.buffers);
-                return shard.io.tick().await;
+                return last_turns(&shard).await;
             }
+        }
+    }
+}
+
+/// Peers see an end now, and what was told to end gets the turns to do so: tasks that outlive
+/// their runtime would keep their descriptors.
+async fn last_turns<I: Io>(shard: &Shard<I>) {
+    shard.pool.clear(&shard.buffers);
+    for _ in 0..LAST_TICKS {
+        shard.io.tick().await;
+        if shard.counters.connections_open.get() == 0 {
+            break;
         }
     }
 }
@@ -164,6 +176,8 @@ async fn accept_all<I: Io>(shard: Rc<Shard<I>>, listener: Rc<I::Listener>) {
     while !shard.draining.get() {
         match shard.io.accept(&listener).await {
             Ok((stream, _)) => shard.io.spawn(accept::connection(shard.clone(), stream)),
+            // The listener was stopped: no failure, and nobody to take any more.
+            Err(_) if shard.draining.get() => return,
             Err(_) => {
                 // Out of descriptors, mostly: trying again at once would spin until one closes.
                 shard.counters.accept_errors.increment();

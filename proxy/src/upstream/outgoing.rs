@@ -8,6 +8,10 @@ use crate::io::Chunk;
 /// one more write.
 pub const FLAT_MAX: usize = 16 * 1024;
 
+/// Most bytes lent to the kernel at once. The write stall is counted from one such write to the
+/// next: a body of 32 MiB on a slow line takes longer than the stall, and moves all the time.
+const WRITE_MAX: usize = 256 * 1024;
+
 /// Pieces of a request: the head, and what an edited body falls into.
 const PIECES_MAX: usize = 1 + codec::json::SEGMENTS_MAX;
 
@@ -63,24 +67,26 @@ impl Outgoing {
         }
     }
 
-    /// The next piece, taking its buffer along.
+    /// The next piece, or the next part of a long one, taking its buffer along.
     pub fn next(&mut self, request: &mut Vec<u8>) -> Option<Chunk> {
         let piece = *self.pieces[..self.count].get(self.next)?;
         let bytes = match piece.from {
             From::Written => std::mem::take(&mut self.written),
             From::Request => std::mem::take(request),
         };
-        Some(Chunk { bytes, start: piece.start, end: piece.end })
+        let end = piece.end.min(piece.start + WRITE_MAX);
+        Some(Chunk { bytes, start: piece.start, end })
     }
 
     /// Takes the buffer of the piece back that `next` gave out.
     pub fn give_back(&mut self, chunk: Chunk, request: &mut Vec<u8>) {
-        match self.pieces[..self.count].get(self.next).map(|piece| piece.from) {
-            Some(From::Written) => self.written = chunk.bytes,
-            Some(From::Request) => *request = chunk.bytes,
-            None => {}
+        let Some(piece) = self.pieces[..self.count].get_mut(self.next) else { return };
+        piece.start = chunk.end;
+        self.next += usize::from(piece.start >= piece.end);
+        match piece.from {
+            From::Written => self.written = chunk.bytes,
+            From::Request => *request = chunk.bytes,
         }
-        self.next += 1;
     }
 }
 
@@ -104,6 +110,23 @@ mod tests {
         assert_eq!(sent, b"head{\"model\":\"real\"}");
         assert_eq!(request, b"HEAD{\"model\":\"alias\"}");
         assert_eq!(out.written, b"head\"real\"");
+    }
+
+    #[test]
+    fn a_long_piece_goes_out_in_parts() {
+        let whole: Vec<u8> = (0..WRITE_MAX * 2 + 1).map(|n| (n % 251) as u8).collect();
+        let mut request = whole.clone();
+        let mut out = Outgoing::new(b"head".to_vec());
+        out.push(From::Written, 0, 4);
+        out.push(From::Request, 0, whole.len());
+        let (mut sent, mut parts) = (Vec::new(), Vec::new());
+        while let Some(chunk) = out.next(&mut request) {
+            sent.extend_from_slice(&chunk.bytes[chunk.start..chunk.end]);
+            parts.push(chunk.end - chunk.start);
+            out.give_back(chunk, &mut request);
+        }
+        assert_eq!(parts, [4, WRITE_MAX, WRITE_MAX, 1]);
+        assert!(sent.starts_with(b"head") && sent[4..] == whole && request == whole);
     }
 
     #[test]

@@ -114,10 +114,10 @@ impl Row {
         assert_eq!(outcome.upstream.len(), 1, "pipelined calls share a connection");
     }
 
-    /// An answer that ends the connection says so.
+    /// An answer that ends the connection says so; a refused request without a body does not end
+    /// it.
     fn says_close(&self) -> bool {
-        let refused_unread = self.refused || self.id == "h1-o-req-upgrade-ws";
-        refused_unread || self.closes()
+        self.closes() || self.refused && self.id != "h1-o-req-trace"
     }
 }
 

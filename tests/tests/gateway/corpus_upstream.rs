@@ -162,7 +162,7 @@ fn no_row_depends_on_how_it_is_cut() {
 #[test]
 fn head_is_no_method_of_a_governed_route() {
     let request = "HEAD /v1/chat/completions HTTP/1.1\r\nHost: gw.test\r\n\r\n";
-    let client = vec![send(request), Step::HeadAnswer, Step::End];
+    let client = vec![send(request), Step::HeadAnswer, Step::Fin, Step::End];
     transports::each(&Scenario::plain(client, b""), |outcome| {
         outcome.assert_clean();
         assert_eq!((outcome.answer().status, outcome.forwarded()), (405, 0));

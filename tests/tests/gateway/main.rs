@@ -1,12 +1,41 @@
 //! The whole gateway, from a client's bytes to the upstream's and back: every promise on the
 //! scripted transport, on io_uring and on epoll.
 
+#[cfg(test)]
+mod accepting;
+#[cfg(test)]
 mod answers;
+#[cfg(test)]
+mod bodies;
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
+mod connections;
+#[cfg(test)]
 mod corpus_client;
+#[cfg(test)]
 mod corpus_upstream;
+#[cfg(test)]
+mod credentials;
+#[cfg(test)]
+mod deadlines;
+#[cfg(test)]
+mod draining;
+#[cfg(test)]
 mod early;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod headers;
+mod hostile;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod replay;
+#[cfg(test)]
+mod upstreams;
 
 use gateway_tests::scenario::{Step, send};
 

@@ -6,7 +6,6 @@ use gateway_tests::corpus::{CASES, row};
 use gateway_tests::outcome::{End, Outcome};
 use gateway_tests::scenario::{Act, Manner, Read, Scenario, Step, Turn, say, send};
 use gateway_tests::transports;
-use std::time::Duration;
 
 /// How the upstream ends the connection that carries the second request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +153,7 @@ fn nothing_is_replayed_from_a_fresh_connection() {
 /// An idle connection whose end was seen in the pool is not even tried.
 #[test]
 fn an_end_seen_in_the_pool_costs_no_attempt() {
-    for end in [Act::Close, Act::Reset] {
+    for end in [Act::Fin, Act::Reset] {
         let first = Manner { turns: vec![Turn::answer(ok().as_bytes())], repeats: false };
         let mut first = first;
         first.turns[0].acts.extend([Act::Wait("answered"), end, Act::Signal("ended")]);
@@ -162,7 +161,7 @@ fn an_end_seen_in_the_pool_costs_no_attempt() {
             send(post("", BODY)),
             Step::Answer,
             Step::Signal("answered"),
-            Step::Pause(Duration::from_millis(50)),
+            Step::Wait("ended"),
             send(post("", BODY)),
             Step::Answer,
             Step::Fin,

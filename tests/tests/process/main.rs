@@ -6,6 +6,8 @@ mod check;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod program;
 #[cfg(test)]
 mod serve;

@@ -108,6 +108,15 @@ impl Program {
         Program { child, out, err }
     }
 
+    /// Resident memory now.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|rest| rest.trim().strip_suffix(" kB"));
+        number.and_then(|number| number.trim().parse().ok()).expect("a number")
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         kill_process(id.expect("a process id"), signal).expect("it can be signalled");

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The key whose digest stands in [`configuration`].
-const KEY: &str = "tg-example-key";
+pub(crate) const KEY: &str = "tg-example-key";
 
 fn configuration(standin: SocketAddr, driver: &str) -> String {
     format!(
@@ -35,10 +35,10 @@ sha256 = "25aeda2f87ab9341ed6436c2232885d8d196ad8c01718a188b8f0a15f881fcf0"
     )
 }
 
-struct Served {
-    program: Program,
-    data: SocketAddr,
-    admin: SocketAddr,
+pub(crate) struct Served {
+    pub(crate) program: Program,
+    pub(crate) data: SocketAddr,
+    pub(crate) admin: SocketAddr,
 }
 
 fn serve(name: &str, standin: &Standin, driver: &str, arguments: &[&str]) -> Served {
@@ -46,7 +46,7 @@ fn serve(name: &str, standin: &Standin, driver: &str, arguments: &[&str]) -> Ser
 }
 
 /// With `more` behind the usual configuration.
-fn serve_with(
+pub(crate) fn serve_with(
     name: &str,
     more: &str,
     standin: &Standin,

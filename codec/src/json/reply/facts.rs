@@ -1,22 +1,8 @@
 //! What the reply scan found, and how a value at a known place becomes a fact.
 
-use super::paths::{Leaf, TextPlace};
+use super::paths::{Place, TextPlace};
+use super::token::{ShortText, TOKEN_MAX};
 use crate::usage::{ReportedUsage, UsageFlags};
-
-/// Bytes of a token that are kept: keys of the table, counts, short codes. The longest key has
-/// 27 bytes, a `u64` 20; what is longer is cut and no longer equal to anything.
-pub const TOKEN_MAX: usize = 48;
-
-/// A short text of an answer, escapes as written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShortText {
-    bytes: [u8; TOKEN_MAX],
-    length: usize,
-    cut: bool,
-}
-
-/// The token in progress.
-pub(super) type Token = ShortText;
 
 /// What an answer says about an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,91 +26,50 @@ pub struct ReplyFacts {
     pub content: bool,
     /// The last `finish_reason`, `stop_reason` or `finishReason`.
     pub finish: Option<ShortText>,
-    /// `object`.
-    pub object: Option<ShortText>,
-    /// `type`.
-    pub kind: Option<ShortText>,
-    /// `status` of a response.
-    pub status: Option<ShortText>,
     /// The document was closed.
     pub complete: bool,
     /// It could not be followed; what stands here is from before that.
     pub malformed: bool,
 }
 
-impl ShortText {
-    pub(super) fn new() -> Self {
-        Self { bytes: [0; TOKEN_MAX], length: 0, cut: false }
-    }
-
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        let room = self.bytes.get_mut(self.length..).unwrap_or_default();
-        let taken = bytes.len().min(room.len());
-        if let (Some(place), Some(bytes)) = (room.get_mut(..taken), bytes.get(..taken)) {
-            place.copy_from_slice(bytes);
-        }
-        self.length += taken;
-        self.cut |= taken < bytes.len();
-    }
-
-    /// The bytes, if all of them are here.
-    pub(super) fn whole(&self) -> Option<&[u8]> {
-        if self.cut { None } else { Some(self.as_bytes()) }
-    }
-
-    /// The bytes that were kept.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        self.bytes.get(..self.length).unwrap_or_default()
-    }
-
-    /// Whether more was said than is kept.
-    #[must_use]
-    pub fn is_cut(&self) -> bool {
-        self.cut
-    }
-
-    /// Whether it is exactly this text.
-    #[must_use]
-    pub fn is(&self, text: &str) -> bool {
-        self.whole() == Some(text.as_bytes())
-    }
-}
-
 impl ReplyFacts {
     /// A container opens at a known place.
-    pub(super) fn open(&mut self, leaf: Leaf, object: bool) {
-        match leaf {
-            Leaf::Error if object => self.begin_error(),
-            Leaf::Content => self.content |= object,
-            Leaf::Usage(_) => self.usage.flags.insert(UsageFlags::NOT_A_NUMBER),
-            Leaf::Error | Leaf::Text(_) | Leaf::Pass => {}
+    #[inline(always)]
+    pub(super) fn open(&mut self, place: Place, object: bool) {
+        match place {
+            Place::Error if object => self.begin_error(),
+            Place::Content => self.content |= object,
+            Place::Count(_) => self.usage.flags.insert(UsageFlags::NOT_A_NUMBER),
+            _ => {}
         }
     }
 
-    /// A string at a known place.
-    pub(super) fn text(&mut self, leaf: Leaf, text: &ShortText) {
-        match leaf {
-            Leaf::Error => self.begin_error(),
-            Leaf::Content => self.content |= text.length > 0,
-            Leaf::Usage(_) => self.usage.flags.insert(UsageFlags::NOT_A_NUMBER),
-            Leaf::Text(place) => self.place(place, *text),
-            Leaf::Pass => {}
+    /// A string at a known place; `cut` if more was said.
+    #[inline(always)]
+    pub(super) fn text(&mut self, place: Place, text: &[u8], cut: bool) {
+        match place {
+            Place::Content => self.content |= !text.is_empty(),
+            Place::Error => self.begin_error(),
+            Place::Count(_) => self.usage.flags.insert(UsageFlags::NOT_A_NUMBER),
+            Place::Text(place) => self.keep(place, ShortText::of(text, cut)),
+            _ => {}
         }
     }
 
-    /// A number or literal at a known place.
-    pub(super) fn scalar(&mut self, leaf: Leaf, scalar: &ShortText) {
-        if scalar.is("null") {
-            return;
-        }
-        match leaf {
-            Leaf::Usage(field) => match scalar.whole() {
-                Some(number) => self.usage.read(field, number),
-                None => self.usage.flags.insert(UsageFlags::NOT_A_NUMBER),
-            },
-            Leaf::Text(TextPlace::ErrorCode) => self.place(TextPlace::ErrorCode, *scalar),
-            Leaf::Error | Leaf::Content | Leaf::Text(_) | Leaf::Pass => {}
+    /// A number or literal at a known place; `cut` if more was said.
+    #[inline(always)]
+    pub(super) fn scalar(&mut self, place: Place, scalar: &[u8], cut: bool) {
+        match place {
+            // A scan that has it whole takes no more than one that has it in pieces.
+            Place::Count(_) if cut || scalar.len() > TOKEN_MAX => {
+                self.usage.flags.insert(UsageFlags::NOT_A_NUMBER);
+            }
+            Place::Count(_) if scalar == b"null" => {}
+            Place::Count(field) => self.usage.read(field, scalar),
+            Place::Text(TextPlace::ErrorCode) if cut || scalar != b"null" => {
+                self.keep(TextPlace::ErrorCode, ShortText::of(scalar, cut));
+            }
+            _ => {}
         }
     }
 
@@ -133,12 +78,10 @@ impl ReplyFacts {
         self.error.get_or_insert_default();
     }
 
-    fn place(&mut self, place: TextPlace, text: ShortText) {
+    #[inline(never)]
+    fn keep(&mut self, place: TextPlace, text: ShortText) {
         match place {
             TextPlace::Finish => self.finish = Some(text),
-            TextPlace::Object => self.object = Some(text),
-            TextPlace::Kind => self.kind = Some(text),
-            TextPlace::Status => self.status = Some(text),
             TextPlace::ErrorCode => self.error.get_or_insert_default().code = Some(text),
             TextPlace::ErrorKind => self.error.get_or_insert_default().kind = Some(text),
             TextPlace::ErrorStatus => self.error.get_or_insert_default().status = Some(text),

@@ -1,210 +1,252 @@
-//! The paths an answer is read along, as a tree of constants: a shape of answer is a few rows.
+//! The paths an answer is read along, as one table: a shape of answer is a few rows.
 //!
 //! Chat answers and chunks, messages answers and events, responses and their terminal events,
-//! gemini answers (whole, chunked, or as one array) meet in one tree, because their keys do not
+//! gemini answers (whole, chunked, or as one array) meet in one table, because their keys do not
 //! collide where their meanings differ. A key that stands nowhere in it is skipped with all
 //! below it, so no text of a model can be taken for a fact.
 
 use crate::usage::UsageField as Field;
 
-/// One place in an answer.
-#[derive(Debug)]
-pub(super) struct Node {
-    /// What a value here says.
-    pub(super) leaf: Leaf,
-    /// Places of its members, if it is an object.
-    pub(super) keys: &'static [(&'static str, &'static Node)],
-    /// The place of its elements, if it is an array.
-    pub(super) each: Option<&'static Node>,
-}
-
-/// What a value says.
+/// A place in an answer, and what a value there says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leaf {
-    /// Nothing by itself.
-    Pass,
-    /// A count.
-    Usage(Field),
-    /// A short text.
-    Text(TextPlace),
-    /// Content, if it is not empty.
-    Content,
+pub(super) enum Place {
+    /// An answer, a chunk or the data of an event.
+    Root,
+    /// `choices` of chat, and one of them.
+    Choices,
+    Choice,
+    /// The message of a chat answer, the delta of a chat chunk.
+    ChatMessage,
+    /// The `usage` of chat, messages and responses, and its parts.
+    Usage,
+    InputDetails,
+    OutputDetails,
+    CacheCreation,
+    /// `message` of a messages `message_start`.
+    Message,
+    /// `delta` of a messages `message_delta`.
+    Delta,
+    /// `response` of a responses event.
+    Response,
+    /// `candidates` of gemini, one of them, its `content`, and its usage.
+    Candidates,
+    Candidate,
+    Parts,
+    GeminiUsage,
     /// An error, if it is not null.
     Error,
+    /// Content, if it is a text that is not empty, an object, or an array of such.
+    Content,
+    /// A count.
+    Count(Field),
+    /// A short text.
+    Text(TextPlace),
 }
 
 /// Short texts that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextPlace {
     Finish,
-    Object,
-    Kind,
-    Status,
     ErrorCode,
     ErrorKind,
     ErrorStatus,
 }
 
-impl Node {
-    /// The place of the member with this key.
-    pub(super) fn key(&self, key: Option<&[u8]>) -> Option<&'static Self> {
-        let key = key?;
-        self.keys.iter().find(|(name, _)| name.as_bytes() == key).map(|&(_, node)| node)
+use Place::{Count, Text};
+
+impl Place {
+    /// The place of the member with this key, if this is an object.
+    #[inline(always)]
+    pub(super) fn member(self, key: &[u8]) -> Option<Self> {
+        self.members().find(key)
+    }
+
+    /// Whether members of an object here are looked at.
+    pub(super) fn has_members(self) -> bool {
+        !self.members().rows.is_empty()
+    }
+
+    /// The place of the elements, if this is an array.
+    pub(super) fn each(self) -> Option<Self> {
+        match self {
+            Self::Root => Some(Self::Root),
+            Self::Choices => Some(Self::Choice),
+            Self::Candidates => Some(Self::Candidate),
+            Self::Content => Some(Self::Content),
+            _ => None,
+        }
+    }
+
+    /// The members that are looked at, if this is an object.
+    #[inline(always)]
+    pub(super) fn members(self) -> &'static Members {
+        match self {
+            Self::Root => &ROOT,
+            Self::Choice => &CHOICE,
+            Self::ChatMessage => &CHAT_MESSAGE,
+            Self::Usage => &USAGE,
+            Self::InputDetails => &INPUT_DETAILS,
+            Self::OutputDetails => &OUTPUT_DETAILS,
+            Self::CacheCreation => &CACHE_CREATION,
+            Self::Message => &MESSAGE,
+            Self::Delta => &DELTA,
+            Self::Response => &RESPONSE,
+            Self::Candidate => &CANDIDATE,
+            Self::Parts => &PARTS,
+            Self::GeminiUsage => &GEMINI_USAGE,
+            Self::Error => &ERROR,
+            Self::Choices | Self::Candidates | Self::Content | Count(_) | Text(_) => &NONE,
+        }
     }
 }
 
-type Keys = &'static [(&'static str, &'static Node)];
+/// Lengths of keys that are told apart before a byte is compared; the longest key has 27 bytes.
+const LENGTHS: usize = 32;
 
-const fn object(keys: Keys) -> Node {
-    Node { leaf: Leaf::Pass, keys, each: None }
+/// The members of an object that are looked at, in order of the lengths of their keys.
+pub(super) struct Members {
+    rows: &'static [(&'static str, Place)],
+    /// For each length of a key the first row with it; past the end if there is none.
+    first: [u8; LENGTHS],
 }
 
-const fn array(each: &'static Node) -> Node {
-    Node { leaf: Leaf::Pass, keys: &[], each: Some(each) }
+impl Members {
+    const fn new(rows: &'static [(&'static str, Place)]) -> Self {
+        let mut first = [u8::MAX; LENGTHS];
+        let mut row = rows.len();
+        while row > 0 {
+            row -= 1;
+            let length = rows[row].0.len();
+            assert!(row == 0 || rows[row - 1].0.len() <= length, "rows go by length");
+            first[length] = row as u8;
+        }
+        Self { rows, first }
+    }
+
+    #[inline(always)]
+    pub(super) fn find(&self, key: &[u8]) -> Option<Place> {
+        let mut row = usize::from(*self.first.get(key.len())?);
+        while let Some((name, place)) = self.rows.get(row)
+            && name.len() == key.len()
+        {
+            if same(name.as_bytes(), key) {
+                return Some(*place);
+            }
+            row += 1;
+        }
+        None
+    }
 }
 
-const fn leaf(leaf: Leaf) -> Node {
-    Node { leaf, keys: &[], each: None }
-}
-
-const fn text(place: TextPlace) -> Node {
-    leaf(Leaf::Text(place))
-}
-
-macro_rules! counts {
-    ($($name:ident $field:ident;)*) => {
-        $(static $name: Node = leaf(Leaf::Usage(Field::$field));)*
+/// Equality of keys. They are short: a few words compared here cost less than a call.
+#[inline(always)]
+fn same(name: &[u8], key: &[u8]) -> bool {
+    if name.len() != key.len() {
+        return false;
+    }
+    let Some((head, tail)) = ends::<8>(name, key) else {
+        let few = ends::<4>(name, key).map(|(head, tail)| head && tail);
+        return few.unwrap_or_else(|| name == key);
     };
+    head && tail && (name.len() <= 16 || name == key)
 }
 
-counts! {
-    PROMPT Prompt;
-    COMPLETION Completion;
-    INPUT Input;
-    OUTPUT Output;
-    TOTAL Total;
-    CACHED Cached;
-    AUDIO_IN AudioIn;
-    AUDIO_OUT AudioOut;
-    REASONING Reasoning;
-    CACHE_READ CacheRead;
-    CACHE_WRITE CacheWrite;
-    CACHE_WRITE_5M CacheWrite5m;
-    CACHE_WRITE_1H CacheWrite1h;
-    GEMINI_PROMPT GeminiPrompt;
-    GEMINI_CACHED GeminiCached;
-    GEMINI_CANDIDATES GeminiCandidates;
-    GEMINI_THOUGHTS GeminiThoughts;
-    GEMINI_TOOL_USE GeminiToolUse;
+/// Whether the first and the last N bytes are equal; `None` if there are fewer.
+#[inline(always)]
+fn ends<const N: usize>(name: &[u8], key: &[u8]) -> Option<(bool, bool)> {
+    let head = name.first_chunk::<N>()? == key.first_chunk::<N>()?;
+    let tail = name.last_chunk::<N>()? == key.last_chunk::<N>()?;
+    Some((head, tail))
 }
 
-static INPUT_DETAILS: Node = object(&[("cached_tokens", &CACHED), ("audio_tokens", &AUDIO_IN)]);
+static NONE: Members = Members::new(&[]);
 
-static OUTPUT_DETAILS: Node =
-    object(&[("reasoning_tokens", &REASONING), ("audio_tokens", &AUDIO_OUT)]);
-
-static CACHE_CREATION: Node = object(&[
-    ("ephemeral_5m_input_tokens", &CACHE_WRITE_5M),
-    ("ephemeral_1h_input_tokens", &CACHE_WRITE_1H),
+static INPUT_DETAILS: Members = Members::new(&[
+    ("audio_tokens", Count(Field::AudioIn)),
+    ("cached_tokens", Count(Field::Cached)),
 ]);
 
-/// The `usage` of chat, messages and responses.
-static USAGE: Node = object(&[
-    ("prompt_tokens", &PROMPT),
-    ("completion_tokens", &COMPLETION),
-    ("input_tokens", &INPUT),
-    ("output_tokens", &OUTPUT),
-    ("total_tokens", &TOTAL),
-    ("cached_tokens", &CACHED),
-    ("prompt_tokens_details", &INPUT_DETAILS),
-    ("input_tokens_details", &INPUT_DETAILS),
-    ("completion_tokens_details", &OUTPUT_DETAILS),
-    ("output_tokens_details", &OUTPUT_DETAILS),
-    ("cache_read_input_tokens", &CACHE_READ),
-    ("cache_creation_input_tokens", &CACHE_WRITE),
-    ("cache_creation", &CACHE_CREATION),
+static OUTPUT_DETAILS: Members = Members::new(&[
+    ("audio_tokens", Count(Field::AudioOut)),
+    ("reasoning_tokens", Count(Field::Reasoning)),
 ]);
 
-static GEMINI_USAGE: Node = object(&[
-    ("promptTokenCount", &GEMINI_PROMPT),
-    ("cachedContentTokenCount", &GEMINI_CACHED),
-    ("candidatesTokenCount", &GEMINI_CANDIDATES),
-    ("thoughtsTokenCount", &GEMINI_THOUGHTS),
-    ("toolUsePromptTokenCount", &GEMINI_TOOL_USE),
-    ("totalTokenCount", &TOTAL),
+static CACHE_CREATION: Members = Members::new(&[
+    ("ephemeral_5m_input_tokens", Count(Field::CacheWrite5m)),
+    ("ephemeral_1h_input_tokens", Count(Field::CacheWrite1h)),
 ]);
 
-static FINISH: Node = text(TextPlace::Finish);
-static OBJECT: Node = text(TextPlace::Object);
-static KIND: Node = text(TextPlace::Kind);
-static STATUS: Node = text(TextPlace::Status);
-static ERROR_CODE: Node = text(TextPlace::ErrorCode);
-static ERROR_KIND: Node = text(TextPlace::ErrorKind);
-static ERROR_STATUS: Node = text(TextPlace::ErrorStatus);
-
-static ERROR: Node = Node {
-    leaf: Leaf::Error,
-    keys: &[("code", &ERROR_CODE), ("type", &ERROR_KIND), ("status", &ERROR_STATUS)],
-    each: None,
-};
-
-/// A text that is not empty, an object, or an array of such.
-static CONTENT: Node = Node { leaf: Leaf::Content, keys: &[], each: Some(&CONTENT) };
-
-/// The message of a chat answer, the delta of a chat chunk.
-static CHAT_MESSAGE: Node = object(&[
-    ("content", &CONTENT),
-    ("tool_calls", &CONTENT),
-    ("function_call", &CONTENT),
-    ("refusal", &CONTENT),
-    ("reasoning_content", &CONTENT),
-    ("reasoning", &CONTENT),
-    ("audio", &CONTENT),
+static USAGE: Members = Members::new(&[
+    ("input_tokens", Count(Field::Input)),
+    ("total_tokens", Count(Field::Total)),
+    ("prompt_tokens", Count(Field::Prompt)),
+    ("output_tokens", Count(Field::Output)),
+    ("cached_tokens", Count(Field::Cached)),
+    ("cache_creation", Place::CacheCreation),
+    ("completion_tokens", Count(Field::Completion)),
+    ("input_tokens_details", Place::InputDetails),
+    ("prompt_tokens_details", Place::InputDetails),
+    ("output_tokens_details", Place::OutputDetails),
+    ("cache_read_input_tokens", Count(Field::CacheRead)),
+    ("completion_tokens_details", Place::OutputDetails),
+    ("cache_creation_input_tokens", Count(Field::CacheWrite)),
 ]);
 
-static CHOICE: Node = object(&[
-    ("message", &CHAT_MESSAGE),
-    ("delta", &CHAT_MESSAGE),
-    ("text", &CONTENT),
-    ("finish_reason", &FINISH),
+static GEMINI_USAGE: Members = Members::new(&[
+    ("totalTokenCount", Count(Field::Total)),
+    ("promptTokenCount", Count(Field::GeminiPrompt)),
+    ("thoughtsTokenCount", Count(Field::GeminiThoughts)),
+    ("candidatesTokenCount", Count(Field::GeminiCandidates)),
+    ("cachedContentTokenCount", Count(Field::GeminiCached)),
+    ("toolUsePromptTokenCount", Count(Field::GeminiToolUse)),
+]);
+
+static ERROR: Members = Members::new(&[
+    ("code", Text(TextPlace::ErrorCode)),
+    ("type", Text(TextPlace::ErrorKind)),
+    ("status", Text(TextPlace::ErrorStatus)),
+]);
+
+static CHAT_MESSAGE: Members = Members::new(&[
+    ("audio", Place::Content),
+    ("content", Place::Content),
+    ("refusal", Place::Content),
+    ("reasoning", Place::Content),
+    ("tool_calls", Place::Content),
+    ("function_call", Place::Content),
+    ("reasoning_content", Place::Content),
+]);
+
+static CHOICE: Members = Members::new(&[
+    ("text", Place::Content),
+    ("delta", Place::ChatMessage),
     // Some servers put the usage of a stream into its last choice.
-    ("usage", &USAGE),
+    ("usage", Place::Usage),
+    ("message", Place::ChatMessage),
+    ("finish_reason", Text(TextPlace::Finish)),
 ]);
-static CHOICES: Node = array(&CHOICE);
 
-static PARTS: Node = object(&[("parts", &CONTENT)]);
-static CANDIDATE: Node = object(&[("content", &PARTS), ("finishReason", &FINISH)]);
-static CANDIDATES: Node = array(&CANDIDATE);
+static PARTS: Members = Members::new(&[("parts", Place::Content)]);
 
-/// `message` of a messages `message_start`.
-static MESSAGE: Node = object(&[("usage", &USAGE)]);
+static CANDIDATE: Members =
+    Members::new(&[("content", Place::Parts), ("finishReason", Text(TextPlace::Finish))]);
 
-/// `delta` of a messages `message_delta`.
-static DELTA: Node = object(&[("stop_reason", &FINISH)]);
+static MESSAGE: Members = Members::new(&[("usage", Place::Usage)]);
 
-/// `response` of a responses event.
-static RESPONSE: Node = object(&[("usage", &USAGE), ("error", &ERROR), ("status", &STATUS)]);
+static DELTA: Members = Members::new(&[("stop_reason", Text(TextPlace::Finish))]);
 
-/// An answer, a chunk or the data of an event.
-pub(super) static ROOT: Node = Node {
-    leaf: Leaf::Pass,
-    keys: &[
-        ("usage", &USAGE),
-        ("choices", &CHOICES),
-        ("error", &ERROR),
-        ("object", &OBJECT),
-        ("type", &KIND),
-        // messages, and responses
-        ("content", &CONTENT),
-        ("stop_reason", &FINISH),
-        ("message", &MESSAGE),
-        ("delta", &DELTA),
-        ("output", &CONTENT),
-        ("status", &STATUS),
-        ("response", &RESPONSE),
-        // gemini
-        ("candidates", &CANDIDATES),
-        ("usageMetadata", &GEMINI_USAGE),
-    ],
-    each: Some(&ROOT),
-};
+static RESPONSE: Members = Members::new(&[("usage", Place::Usage), ("error", Place::Error)]);
+
+static ROOT: Members = Members::new(&[
+    ("usage", Place::Usage),
+    ("error", Place::Error),
+    ("delta", Place::Delta),
+    ("output", Place::Content),
+    ("choices", Place::Choices),
+    ("content", Place::Content),
+    ("message", Place::Message),
+    ("response", Place::Response),
+    ("candidates", Place::Candidates),
+    ("stop_reason", Text(TextPlace::Finish)),
+    ("usageMetadata", Place::GeminiUsage),
+]);

@@ -3,6 +3,7 @@
 //! It refuses nothing by itself. At the first thing it does not know, or that has not wholly
 //! arrived, it stops where `step` can go on: before a token, or inside a string.
 
+use super::super::simd::Special;
 use super::super::span::Span;
 use super::super::text::Text;
 use super::super::window::Window;
@@ -16,7 +17,7 @@ impl Tokens {
         body: &[u8],
         mut pos: usize,
         mut expect: Expect,
-        window: &mut Window,
+        window: &mut Window<Special>,
         visit: &mut impl Visit,
     ) -> Next {
         loop {
@@ -34,19 +35,39 @@ impl Tokens {
                     _ => return Ok((pos, expect)),
                 };
             }
-            while expect == Expect::After {
-                (pos, expect) = match body.get(pos) {
-                    Some(b',') => self.comma(pos),
-                    Some(b'}') if self.nest.in_object() => self.close(pos, visit),
-                    Some(b']') if !self.nest.in_object() => self.close(pos, visit),
-                    _ => return Ok((pos, expect)),
-                };
+            if expect == Expect::After {
+                (pos, expect) = self.run_after(body, pos, visit);
             }
             if !matches!(
                 expect,
                 Expect::Key | Expect::KeyOrEnd | Expect::Value | Expect::ValueOrEnd
             ) {
                 return Ok((pos, expect));
+            }
+        }
+    }
+
+    /// Closing brackets behind a value, and the comma behind them.
+    #[inline(always)]
+    fn run_after(
+        &mut self,
+        body: &[u8],
+        mut pos: usize,
+        visit: &mut impl Visit,
+    ) -> (usize, Expect) {
+        loop {
+            let in_object = self.nest.in_object();
+            match body.get(pos) {
+                Some(b',') => return self.comma(pos),
+                Some(b'}') if in_object => {}
+                Some(b']') if !in_object => {}
+                _ => return (pos, Expect::After),
+            }
+            pos += 1;
+            self.nest.pop();
+            visit.close(self.nest.depth(), pos);
+            if self.nest.depth() == 0 {
+                return (pos, Expect::Done);
             }
         }
     }
@@ -58,12 +79,12 @@ impl Tokens {
         body: &[u8],
         mut pos: usize,
         mut expect: Expect,
-        window: &mut Window,
+        window: &mut Window<Special>,
         visit: &mut impl Visit,
     ) -> Next {
         while is_at(body, pos, b'"') {
             let start = pos + 1;
-            let end = window.next_special(body, start);
+            let end = window.next(body, start);
             if !is_at(body, end, b'"') {
                 self.text = Text::at(start);
                 return Ok((end, Expect::InKey));
@@ -103,11 +124,11 @@ impl Tokens {
         &mut self,
         body: &[u8],
         start: usize,
-        window: &mut Window,
+        window: &mut Window<Special>,
         visit: &mut impl Visit,
     ) -> Next {
         let text = Text::at(start);
-        let end = window.next_special(body, start);
+        let end = window.next(body, start);
         if !is_at(body, end, b'"') {
             self.text = text;
             return Ok((end, Expect::InString));

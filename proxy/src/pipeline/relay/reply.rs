@@ -59,7 +59,7 @@ impl Reply {
         }
     }
 
-    fn facts(&self) -> Option<ReplyFacts> {
+    fn facts(&self) -> Option<&ReplyFacts> {
         match &self.reader {
             Reader::Plain(scan) => Some(scan.finish()),
             Reader::Gzip(decoder) => Some(decoder.get_ref().scan.finish()),
