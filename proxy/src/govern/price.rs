@@ -76,7 +76,7 @@ pub fn bill(
 /// What the key pays for an upstream cost; rounded up to the next pico-dollar.
 pub fn debit(mode: Mode, upstream: PicoUsd) -> PicoUsd {
     let ppm = u64::from(ppm(mode));
-    // What a call costs fits 64 bits, whose division is the cheaper one; what does not is exact too.
+    // What a call costs fits 64 bits, whose division is cheaper; what does not is exact too.
     if let Some(product) = upstream.0.checked_mul(ppm) {
         return PicoUsd(product.div_ceil(u64::from(PPM)));
     }
