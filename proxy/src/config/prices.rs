@@ -51,7 +51,7 @@ struct Source {
     _url: String,
 }
 
-/// The fields behind `output_max` are the format's and have no reader yet.
+/// Fields that begin with a line are the format's and have no reader yet.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Model {
@@ -66,10 +66,10 @@ struct Model {
     tiers: Vec<TierEntry>,
     #[serde(default, rename = "context")]
     _context: Option<u64>,
-    #[serde(default, rename = "output_max")]
-    _output_max: Option<u64>,
-    #[serde(default, rename = "image_tokens")]
-    _image_tokens: Option<u64>,
+    #[serde(default)]
+    output_max: Option<u64>,
+    #[serde(default)]
+    image_tokens: Option<u64>,
     #[serde(default, rename = "capabilities")]
     _capabilities: Vec<String>,
 }
@@ -146,7 +146,7 @@ fn price(model: &Model) -> Result<ModelPrice, String> {
     if tiers.iter().any(|tier| dearest(&tier.rates) > RATE_MAX) {
         return Err(format!("a rate is above {RATE_MAX} pico-dollars a token"));
     }
-    Ok(ModelPrice { tiers })
+    Ok(ModelPrice { tiers, output_max: model.output_max, image_tokens: model.image_tokens })
 }
 
 fn tier(entry: &TierEntry) -> Tier {

@@ -1,4 +1,8 @@
-//! What a client asked for, as far as the head says it.
+//! What a client asked for: the route, as far as the head says it, and the facts that every
+//! judgement about the call rests on.
+
+use super::bundle::Bundle;
+use super::demand::Demand;
 
 /// The wire dialect of a route: decides the shape of errors and, later, of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,4 +63,13 @@ impl Route {
             Route::Responses => "responses",
         }
     }
+}
+
+/// The immutable facts of a call that the layers judge.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'r> {
+    /// All that holds for its key.
+    pub bundle: &'r Bundle,
+    /// What it asks for.
+    pub demand: Demand,
 }

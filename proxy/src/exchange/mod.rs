@@ -2,12 +2,18 @@
 //! *exchange*; it is deliberately not a struct, so that no stage can reach a fact that is not
 //! known yet.
 
+pub mod budget;
 pub mod bundle;
 pub mod call;
+pub mod demand;
 pub mod ids;
+pub mod limits;
+pub mod models;
 pub mod money;
 pub mod outcome;
 pub mod plan;
 pub mod price;
 pub mod refusal;
 pub mod time;
+pub mod window;
+pub mod words;

@@ -37,10 +37,85 @@ pub struct Tier {
 }
 
 /// The price of one model at one provider. Tiers rise by `above_input`; the first is 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelPrice {
     /// Rising tiers, at least one.
     pub tiers: Vec<Tier>,
+    /// The most output tokens the model gives, if that is known.
+    pub output_max: Option<u64>,
+    /// Tokens an image or a file counts for, if that is known.
+    pub image_tokens: Option<u64>,
+}
+
+/// Output tokens a hold covers at most, unless it is strict: agents ask for far more than they
+/// use, and a hold of their cap would end small budgets.
+pub const HOLD_OUTPUT_MAX: u64 = 4_096;
+
+/// How money is held and priced.
+#[derive(Clone, Debug)]
+pub struct MoneyTerms {
+    /// Output tokens a hold covers at most, unless it is strict.
+    pub hold_output_max: u64,
+    /// What a model without a price costs; without it such a model has no price under a budget.
+    pub fallback: Option<ModelPrice>,
+    /// Which price counts first.
+    pub order: PriceOrder,
+}
+
+impl Default for MoneyTerms {
+    fn default() -> MoneyTerms {
+        let order = PriceOrder::CatalogueFirst;
+        MoneyTerms { hold_output_max: HOLD_OUTPUT_MAX, fallback: None, order }
+    }
+}
+
+/// Whether the price list or the upstream's own word about the cost counts first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PriceOrder {
+    /// The list.
+    #[default]
+    CatalogueFirst,
+    /// The upstream.
+    HintFirst,
+}
+
+/// Parts in a million.
+pub const PPM: u32 = 1_000_000;
+
+/// What is multiplied onto an upstream's cost; never below one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Markup(u32);
+
+impl Markup {
+    /// The cost as it is.
+    pub const ONE: Markup = Markup(PPM);
+
+    /// A markup in parts in a million; `None` below one.
+    pub fn new(ppm: u32) -> Option<Markup> {
+        (ppm >= PPM).then_some(Markup(ppm))
+    }
+
+    /// It, in parts in a million.
+    pub fn ppm(self) -> u32 {
+        self.0
+    }
+}
+
+/// Who pays the provider, and what the key pays for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// We pay; the key pays the upstream's cost times the markup.
+    Managed(Markup),
+    /// The customer's own credential pays; the key pays a tenth as a fee.
+    PlatformFee,
+    /// Somebody else's money: recorded, never debited.
+    None,
+}
+
+impl Default for Mode {
+    fn default() -> Mode {
+        Mode::Managed(Markup::ONE)
+    }
 }
 
 /// The versioned list.
@@ -89,12 +164,16 @@ impl PriceList {
 }
 
 impl ModelPrice {
+    /// The rates that apply to a call with this much input.
+    pub fn rates(&self, input: u64) -> Option<&Rates> {
+        let applies = |tier: &&Tier| input > tier.above_input || tier.above_input == 0;
+        self.tiers.iter().rev().find(applies).map(|tier| &tier.rates)
+    }
+
     /// What these tokens cost. Each token is in one bucket, so the price is a dot product; the
     /// tier is chosen by the total input.
     pub fn cost(&self, usage: &UsageEnvelope) -> PicoUsd {
-        let input = usage.input_total();
-        let tier = self.tiers.iter().rev().find(|t| input > t.above_input || t.above_input == 0);
-        let Some(Tier { rates, .. }) = tier else { return PicoUsd(0) };
+        let Some(rates) = self.rates(usage.input_total()) else { return PicoUsd(0) };
         let terms = [
             (usage.input_fresh, rates.input),
             (usage.input_cache_read, rates.cache_read),
@@ -130,7 +209,7 @@ mod tests {
     fn a_price_is_found_by_name_or_dated_name_and_never_by_prefix() {
         let mut list = PriceList::new(1);
         for model in ["gpt-4o", "gpt-4o-mini", "glm-4", "gpt-4o-2024-05-13"] {
-            list.insert("openai", &[model], ModelPrice { tiers: Vec::new() });
+            list.insert("openai", &[model], ModelPrice::default());
         }
         for (asked, found) in [
             ("gpt-4o", Some(0)),

@@ -5,6 +5,11 @@
 //! finds certain status codes, whatever the status line said. They never contain the caller's own
 //! text either.
 
+use super::budget::Scope;
+use super::call::Dialect;
+use super::time::UnixMs;
+use super::window::{self, Period};
+
 /// A refusal, with what the answer must carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -54,6 +59,35 @@ pub enum Refusal {
     InvalidApiKey,
     /// The key was revoked.
     KeyRevoked,
+    /// The key is switched off for now.
+    KeyDisabled,
+    /// The key has expired: at its last instant it is already over.
+    KeyExpired,
+    /// The key may not use the model.
+    ModelNotAllowed,
+    /// The key has used its requests of the minute.
+    RateLimited {
+        /// How long until one more passes.
+        retry_after_ms: u32,
+    },
+    /// As many calls of the key are in flight as may be.
+    ConcurrencyLimited,
+    /// What is spent leaves no room for the call.
+    BudgetExceeded {
+        /// Whose budget.
+        scope: Scope,
+        /// Of what period.
+        period: Period,
+        /// When it begins anew; [`window::NEVER`] if it does not.
+        resets: UnixMs,
+    },
+    /// The call would fit but for what other calls hold.
+    BudgetReserved {
+        /// When to try again.
+        retry_after_s: u32,
+    },
+    /// A money budget applies and no candidate has a price.
+    PriceUnknown,
     /// No route serves the model.
     ModelNotFound,
     /// The model has a route and none of its candidates can be used.
@@ -82,6 +116,9 @@ pub enum Refusal {
 /// for a body to leave, short enough for an agent to wait.
 pub const BUSY_RETRY_AFTER_S: u32 = 1;
 
+/// Seconds after which a place among the calls in flight may be free: a short call's length.
+pub const CONCURRENCY_RETRY_AFTER_S: u32 = 1;
+
 /// What a refusal is on the wire, before the dialect shapes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Face {
@@ -104,9 +141,55 @@ const fn face(status: u16, code: &'static str, text: &'static str) -> Face {
 }
 
 impl Refusal {
+    /// Its status, code and text in a dialect. Clients of the responses dialect repeat a payment
+    /// error several times and take this other form as final.
+    pub fn face_in(self, dialect: Dialect) -> Face {
+        let face = self.face();
+        match (self, dialect) {
+            (Refusal::BudgetExceeded { .. }, Dialect::Responses) => {
+                Face { status: 429, code: "insufficient_quota", ..face }
+            }
+            _ => face,
+        }
+    }
+
     /// Its status, code and text.
     pub fn face(self) -> Face {
-        self.request_face().unwrap_or_else(|| self.upstream_face())
+        let face = self.request_face().or_else(|| self.limit_face());
+        face.unwrap_or_else(|| self.upstream_face())
+    }
+
+    /// Limits of the key.
+    fn limit_face(self) -> Option<Face> {
+        Some(match self {
+            Refusal::KeyDisabled => face(403, "key_revoked", "This API key is switched off."),
+            Refusal::KeyExpired => face(403, "key_expired", "This API key has expired."),
+            Refusal::ModelNotAllowed => Face {
+                param: Some("model"),
+                ..face(403, "model_not_allowed", "This API key may not use this model.")
+            },
+            Refusal::RateLimited { retry_after_ms } => Face {
+                retry_after_s: Some(retry_after_ms.div_ceil(1_000)),
+                ..face(429, "rate_limited", "This API key has used its requests of the minute.")
+            },
+            Refusal::ConcurrencyLimited => Face {
+                retry_after_s: Some(CONCURRENCY_RETRY_AFTER_S),
+                ..face(429, "concurrency_limited", "Too many calls of this API key are in flight.")
+            },
+            Refusal::BudgetExceeded { scope, period, resets } => Face {
+                never_retry: true,
+                ..face(402, "budget_exceeded", exceeded(scope, period, resets))
+            },
+            Refusal::BudgetReserved { retry_after_s } => Face {
+                retry_after_s: Some(retry_after_s),
+                ..face(429, "budget_reserved", "Other calls hold the rest of the budget for now.")
+            },
+            Refusal::PriceUnknown => Face {
+                param: Some("model"),
+                ..face(400, "price_unknown", "A budget applies and this model has no price.")
+            },
+            _ => return None,
+        })
     }
 
     /// Faults of the request, and of the moment it came at.
@@ -202,5 +285,94 @@ fn head_code(status: u16) -> &'static str {
     match status {
         431 => "header_too_large",
         _ => "invalid_request",
+    }
+}
+
+/// Scope, window and reset in words: a date would bring digits into the text.
+fn exceeded(scope: Scope, period: Period, resets: UnixMs) -> &'static str {
+    match (scope, period) {
+        (Scope::Key, Period::Total) => {
+            "The total budget of this API key has no room for this call; it does not reset."
+        }
+        (Scope::Key, Period::Month) => KEY_MONTH[window::month(resets) as usize % KEY_MONTH.len()],
+    }
+}
+
+macro_rules! spent_until {
+    ($($month:literal)*) => {
+        [$(concat!(
+            "The monthly budget of this API key has no room for this call; it resets at midnight ",
+            "UTC on the first of ", $month, "."
+        )),*]
+    };
+}
+
+/// By the month of the reset; December, the twelfth, is at 0.
+const KEY_MONTH: [&str; 12] = spent_until![
+    "December" "January" "February" "March" "April" "May" "June" "July" "August" "September"
+    "October" "November"
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spent_budget_names_scope_window_and_reset() {
+        let spent = |at: u64| Refusal::BudgetExceeded {
+            scope: Scope::Key,
+            period: Period::Month,
+            resets: Period::Month.window(UnixMs(at * 1_000)).end,
+        };
+        for (at, month) in [
+            (1_798_761_599, "January"),
+            (1_798_761_600, "February"),
+            (1_796_040_000, "December"),
+            (1_709_251_199, "March"),
+        ] {
+            let text = spent(at).face().text;
+            assert!(text.ends_with(&format!("on the first of {month}.")), "{text}");
+            assert!(text.contains("monthly budget of this API key"), "{text}");
+        }
+        let total = Refusal::BudgetExceeded {
+            scope: Scope::Key,
+            period: Period::Total,
+            resets: window::NEVER,
+        };
+        assert!(total.face().text.ends_with("it does not reset."));
+        for text in KEY_MONTH.iter().chain([&total.face().text]) {
+            let text = text.to_lowercase();
+            assert!(!text.contains("credit") && !text.contains("billing"), "{text}");
+            assert!(!text.bytes().any(|b| b.is_ascii_digit()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_spent_budget_is_final_in_every_dialect() {
+        let spent = Refusal::BudgetExceeded {
+            scope: Scope::Key,
+            period: Period::Total,
+            resets: window::NEVER,
+        };
+        for (dialect, status, code) in [
+            (Dialect::Chat, 402, "budget_exceeded"),
+            (Dialect::Messages, 402, "budget_exceeded"),
+            (Dialect::Responses, 429, "insufficient_quota"),
+            (Dialect::Gemini, 402, "budget_exceeded"),
+        ] {
+            let face = spent.face_in(dialect);
+            assert_eq!((face.status, face.code), (status, code), "{dialect:?}");
+            assert!(face.never_retry && face.retry_after_s.is_none());
+        }
+        let other = Refusal::KeyExpired;
+        assert_eq!(other.face_in(Dialect::Responses), other.face());
+    }
+
+    #[test]
+    fn retry_after_is_rounded_up() {
+        for (ms, s) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (60_000, 60)] {
+            let face = Refusal::RateLimited { retry_after_ms: ms }.face();
+            assert_eq!(face.retry_after_s, Some(s), "{ms}");
+        }
     }
 }

@@ -1,4 +1,35 @@
 //! The judgement. Pure: time, randomness and counters come in as arguments; no async, no I/O, no
-//! clock. The layers (limits, budgets) come with the money core.
+//! clock.
+//!
+//! [`Governance`] is the list of layers, outermost first: what is cheapest to know and refuses for
+//! longest stands outside. The driver has one [`Held`] an exchange and settles it exactly once.
 
+pub mod bank;
+pub mod estimate;
+pub mod layer;
+pub mod layers;
+pub mod price;
 pub mod walk;
+
+use bank::MoneyHold;
+use layer::{Layer, stack};
+use layers::budget::Money;
+use layers::concurrency::InFlight;
+use layers::expiry::Expiry;
+use layers::models::Models;
+use layers::requests::Requests;
+
+/// The layers; this line is their order.
+pub type Governance = stack![Expiry, InFlight, Requests, Models, Money];
+
+/// What the layers took for one exchange.
+pub type Held = <Governance as Layer>::Hold;
+
+/// The money among it: what a record says about the hold.
+pub fn money(held: &Held) -> &MoneyHold {
+    let (_expiry, (_in_flight, (_requests, (_models, (money, ()))))) = held;
+    money
+}
+
+#[cfg(test)]
+mod tests;

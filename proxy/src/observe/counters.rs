@@ -36,12 +36,16 @@ impl Counter {
 }
 
 /// Every code a refusal can have, in the order of its counter.
-pub const REFUSAL_CODES: [&str; 25] = [
+pub const REFUSAL_CODES: [&str; 33] = [
     "invalid_request",
     "model_missing",
     "model_unavailable",
+    "price_unknown",
     "invalid_api_key",
+    "budget_exceeded",
     "key_revoked",
+    "key_expired",
+    "model_not_allowed",
     "not_found",
     "model_not_found",
     "method_not_allowed",
@@ -51,6 +55,10 @@ pub const REFUSAL_CODES: [&str; 25] = [
     "unsupported_media_type",
     "expectation_failed",
     "upgrade_required",
+    "rate_limited",
+    "concurrency_limited",
+    "budget_reserved",
+    "insufficient_quota",
     "header_too_large",
     "not_implemented",
     "node_busy",
@@ -63,6 +71,24 @@ pub const REFUSAL_CODES: [&str; 25] = [
     "upstream_auth",
     "internal",
 ];
+
+/// A counter for each of [`REFUSAL_CODES`]: more than the standard library has defaults for.
+#[derive(Debug)]
+pub struct PerCode([Counter; REFUSAL_CODES.len()]);
+
+impl Default for PerCode {
+    fn default() -> PerCode {
+        PerCode(std::array::from_fn(|_| Counter::default()))
+    }
+}
+
+impl std::ops::Deref for PerCode {
+    type Target = [Counter];
+
+    fn deref(&self) -> &[Counter] {
+        &self.0
+    }
+}
 
 /// Routes, in the order of their counters.
 pub const ROUTES: [&str; 6] =
@@ -90,7 +116,7 @@ pub struct Counters {
     /// Answers by route and class of status.
     pub requests: [[Counter; CLASSES.len()]; ROUTES.len()],
     /// Refusals by code.
-    pub refusals: [Counter; REFUSAL_CODES.len()],
+    pub refusals: PerCode,
     /// Attempts begun.
     pub attempts: Counter,
     /// Replays on a fresh connection.

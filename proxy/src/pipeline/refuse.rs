@@ -43,7 +43,7 @@ pub(super) async fn answer<I: Io>(
     refusal: Refusal,
     to: Origin,
 ) -> After {
-    let face = refusal.face();
+    let face = refusal.face_in(to.dialect);
     shard.counters.refused(face.code);
     let mut out = shard.buffers.take();
     write(&mut out, refusal, &to, client.caller_id());
@@ -67,7 +67,7 @@ pub(super) async fn send<I: Io>(
 
 /// Appends the whole answer.
 pub(super) fn write(out: &mut Vec<u8>, refusal: Refusal, to: &Origin, caller_id: Option<&[u8]>) {
-    let face = refusal.face();
+    let face = refusal.face_in(to.dialect);
     http1::status_line(out, face.status);
     out.extend_from_slice(b"content-type: application/json\r\n");
     if let Refusal::MethodNotAllowed { allow } = refusal {
@@ -152,7 +152,7 @@ fn write_body(out: &mut Vec<u8>, face: &Face, to: &Origin) {
             out.extend_from_slice(b"{\"error\":{\"message\":");
             write_string(face.text, out);
             out.extend_from_slice(b",\"type\":\"");
-            out.extend_from_slice(openai_type(face.status).as_bytes());
+            out.extend_from_slice(openai_type(face).as_bytes());
             out.extend_from_slice(b"\",\"param\":");
             match face.param {
                 Some(param) => write_string(param, out),
@@ -183,8 +183,10 @@ fn write_body(out: &mut Vec<u8>, face: &Face, to: &Origin) {
     }
 }
 
-fn openai_type(status: u16) -> &'static str {
-    match status {
+/// There is a client that stops for this code only where it stands as the type too.
+fn openai_type(face: &Face) -> &'static str {
+    match face.status {
+        429 if face.code == "insufficient_quota" => "insufficient_quota",
         429 => "rate_limit_error",
         500.. => "server_error",
         _ => "invalid_request_error",

@@ -1,4 +1,7 @@
 use super::*;
+use crate::exchange::budget::Scope;
+use crate::exchange::time::UnixMs;
+use crate::exchange::window::Period;
 
 fn all() -> Vec<Refusal> {
     vec![
@@ -18,6 +21,14 @@ fn all() -> Vec<Refusal> {
         Refusal::ModelMissing,
         Refusal::InvalidApiKey,
         Refusal::KeyRevoked,
+        Refusal::KeyDisabled,
+        Refusal::KeyExpired,
+        Refusal::ModelNotAllowed,
+        Refusal::RateLimited { retry_after_ms: 1 },
+        Refusal::ConcurrencyLimited,
+        Refusal::BudgetExceeded { scope: Scope::Key, period: Period::Month, resets: UnixMs(0) },
+        Refusal::BudgetReserved { retry_after_s: 5 },
+        Refusal::PriceUnknown,
         Refusal::ModelNotFound,
         Refusal::ModelUnavailable,
         Refusal::NodeBusy,
@@ -56,9 +67,9 @@ fn written(refusal: Refusal, dialect: Dialect) -> (String, serde_json::Value) {
 #[test]
 fn every_refusal_has_a_face_a_counter_and_valid_json_in_every_dialect() {
     for refusal in all() {
-        let face = refusal.face();
-        assert!(crate::observe::counters::REFUSAL_CODES.contains(&face.code), "{}", face.code);
         for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses, Dialect::Gemini] {
+            let face = refusal.face_in(dialect);
+            assert!(crate::observe::counters::REFUSAL_CODES.contains(&face.code), "{}", face.code);
             let (head, body) = written(refusal, dialect);
             let status = format!("HTTP/1.1 {} ", face.status);
             assert!(head.starts_with(&status), "{head}");

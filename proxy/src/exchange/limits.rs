@@ -1,0 +1,163 @@
+//! The limits of a key: as values, and with the words they are counted in.
+//!
+//! An absent limit (`None`) is no limit; a limit of 0 lets nothing pass; the two never turn into
+//! each other. Changed values make a new bundle that goes on counting in the same words, so a
+//! change neither forgets nor forgives.
+
+use super::budget::{Budget, Scope};
+use super::models::AllowList;
+use super::money::PicoUsd;
+use super::time::UnixMs;
+use super::window::Period;
+use super::words::{Counter, GcraWord, MoneyLimit};
+use std::sync::Arc;
+
+/// What may be set for a key.
+#[derive(Clone, Debug, Default)]
+pub struct KeyLimits {
+    /// Requests a minute.
+    pub requests_per_minute: Option<u32>,
+    /// Calls in flight.
+    pub concurrent: Option<u32>,
+    /// Money, ever.
+    pub budget_total: Option<MoneyLimit>,
+    /// Money a calendar month, UTC.
+    pub budget_month: Option<MoneyLimit>,
+    /// Holds cover the whole cap of a call instead of its likely cost.
+    pub strict: bool,
+    /// The first instant at which the key is no longer good.
+    pub expires: Option<UnixMs>,
+    /// The models it may use.
+    pub models: Option<AllowList>,
+}
+
+/// What was settled for a key in the windows in force, as the ledger tells after a restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Ever.
+    pub total: PicoUsd,
+    /// This month.
+    pub month: PicoUsd,
+}
+
+/// Limits and their words.
+#[derive(Debug, Default)]
+pub struct Limits {
+    /// Requests a minute.
+    pub requests: Option<RequestRate>,
+    /// Calls in flight.
+    pub concurrent: Option<Concurrency>,
+    /// Budgets, in the order in which holds are taken; at most [`super::budget::BUDGETS_MAX`].
+    pub budgets: Box<[Arc<Budget>]>,
+    /// Holds cover the whole cap.
+    pub strict: bool,
+    /// The first instant at which the key is no longer good.
+    pub expires: Option<UnixMs>,
+    /// The models it may use.
+    pub models: Option<AllowList>,
+}
+
+/// A limit of requests a minute.
+#[derive(Clone, Debug)]
+pub struct RequestRate {
+    /// The limit, which is also the largest burst.
+    pub per_minute: u32,
+    /// Its word.
+    pub word: Arc<GcraWord>,
+}
+
+/// A limit of calls in flight.
+#[derive(Clone, Debug)]
+pub struct Concurrency {
+    /// The limit.
+    pub max: u32,
+    /// Its word.
+    pub inside: Arc<Counter>,
+}
+
+impl Limits {
+    /// The limits of a key that has not been seen since the node started.
+    pub fn new(values: KeyLimits, spent: Spent, now: UnixMs) -> Limits {
+        Limits::following(&Limits::default(), values, spent, now)
+    }
+
+    /// Changed limits of a key: words that exist go on counting. `spent` is for budgets that were
+    /// not there before. For the control thread alone.
+    pub fn following(before: &Limits, values: KeyLimits, spent: Spent, now: UnixMs) -> Limits {
+        let requests = values.requests_per_minute.map(|per_minute| {
+            let word = before.requests.as_ref().map(|rate| rate.word.clone());
+            RequestRate { per_minute, word: word.unwrap_or_default() }
+        });
+        let concurrent = values.concurrent.map(|max| {
+            let inside = before.concurrent.as_ref().map(|limit| limit.inside.clone());
+            Concurrency { max, inside: inside.unwrap_or_default() }
+        });
+        let budgets = [
+            (Period::Total, values.budget_total, spent.total),
+            (Period::Month, values.budget_month, spent.month),
+        ];
+        let budgets = budgets.into_iter().filter_map(|(period, limit, spent)| {
+            let limit = limit?;
+            let known = before.budgets.iter().find(|budget| budget.period == period);
+            if let Some(budget) = known {
+                budget.set_limit(limit);
+                return Some(budget.clone());
+            }
+            Some(Arc::new(Budget::new(Scope::Key, period, limit, spent, now)))
+        });
+        Limits {
+            requests,
+            concurrent,
+            budgets: budgets.collect(),
+            strict: values.strict,
+            expires: values.expires,
+            models: values.models,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn money(pico: u64) -> Option<MoneyLimit> {
+        MoneyLimit::new(PicoUsd(pico)).ok()
+    }
+
+    #[test]
+    fn zero_is_a_limit_and_absent_is_none() {
+        let zero = KeyLimits {
+            requests_per_minute: Some(0),
+            concurrent: Some(0),
+            budget_total: money(0),
+            ..KeyLimits::default()
+        };
+        let zero = Limits::new(zero, Spent::default(), UnixMs(0));
+        assert_eq!(zero.requests.unwrap().per_minute, 0);
+        assert_eq!(zero.concurrent.unwrap().max, 0);
+        assert_eq!(zero.budgets[0].current(UnixMs(0)).limit().pico(), PicoUsd(0));
+        let none = Limits::new(KeyLimits::default(), Spent::default(), UnixMs(0));
+        assert!(none.requests.is_none() && none.concurrent.is_none() && none.budgets.is_empty());
+    }
+
+    #[test]
+    fn changed_limits_go_on_counting_in_the_same_words() {
+        let values = |rpm, month| KeyLimits {
+            requests_per_minute: Some(rpm),
+            concurrent: Some(rpm),
+            budget_month: money(month),
+            ..KeyLimits::default()
+        };
+        let spent = Spent { total: PicoUsd(7), month: PicoUsd(3) };
+        let before = Limits::new(values(1, 100), spent, UnixMs(0));
+        assert!(before.concurrent.as_ref().unwrap().inside.enter(1));
+        let mut changed = values(2, 50);
+        changed.budget_total = money(20);
+        let after = Limits::following(&before, changed, spent, UnixMs(0));
+        assert_eq!(after.concurrent.as_ref().unwrap().inside.inside(), 1);
+        assert!(Arc::ptr_eq(&after.requests.unwrap().word, &before.requests.unwrap().word));
+        let [total, month] = &after.budgets[..] else { panic!("{:?}", after.budgets) };
+        assert_eq!((total.period, total.current(UnixMs(0)).remaining()), (Period::Total, 13));
+        assert_eq!((month.period, month.current(UnixMs(0)).remaining()), (Period::Month, 47));
+    }
+}
