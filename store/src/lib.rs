@@ -1,7 +1,11 @@
 //! Durable records. Knows nothing of HTTP, providers or policy.
-//!
-//! In this landing it holds the settlement record as a value; the slab it will live in and the
-//! log it will be appended to come with the money core.
 
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::cast_possible_truncation))]
+
+pub mod balance;
+pub mod ending;
+pub mod error;
 pub mod record;
+pub mod tail;
 pub mod text;
+mod wire;
