@@ -3,9 +3,13 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::cast_possible_truncation))]
 
 pub mod balance;
+pub mod commit;
+pub mod disk;
 pub mod ending;
 pub mod error;
+pub mod frame;
 pub mod record;
+pub mod segment;
 pub mod tail;
 pub mod text;
 mod wire;
