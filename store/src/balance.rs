@@ -35,10 +35,13 @@ wire_struct! {
     }
 }
 
+/// Hashing for tables of accounts.
+pub type ByIds = BuildHasherDefault<IdHasher>;
+
 /// Totals by account.
 #[derive(Clone, Debug, Default)]
 pub struct Balances {
-    totals: HashMap<Account, Total, BuildHasherDefault<IdHasher>>,
+    totals: HashMap<Account, Total, ByIds>,
 }
 
 // === impl Account ===
@@ -70,6 +73,18 @@ impl Account {
 // === impl Total ===
 
 impl Total {
+    /// The sum of two.
+    pub fn plus(&self, other: &Total) -> Total {
+        Total {
+            exchanges: self.exchanges.saturating_add(other.exchanges),
+            upstream_cost_picousd: self
+                .upstream_cost_picousd
+                .saturating_add(other.upstream_cost_picousd),
+            cost_picousd: self.cost_picousd.saturating_add(other.cost_picousd),
+            overrun_picousd: self.overrun_picousd.saturating_add(other.overrun_picousd),
+        }
+    }
+
     /// Adds one record.
     pub fn add(&mut self, head: &Head) {
         self.exchanges = self.exchanges.saturating_add(head.count.into());
@@ -136,7 +151,7 @@ impl PartialEq for Balances {
 /// Hashes ids that we hand out ourselves: no caller can choose them to collide, so a multiply and
 /// a fold are enough (the default hasher costs the ledger thread as much as the record itself).
 #[derive(Clone, Copy, Debug, Default)]
-struct IdHasher(u64);
+pub struct IdHasher(u64);
 
 impl IdHasher {
     /// An odd number without pattern: the golden ratio in 64 bits.

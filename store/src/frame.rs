@@ -280,6 +280,12 @@ impl<'b> Frame<'b> {
         Frame::content(head, covered).ok_or(NotAFrame::Content)
     }
 
+    /// Reads a frame that [`Frame::read`] has accepted, without the checksum.
+    pub(crate) fn checked(bytes: &'b [u8]) -> Option<Frame<'b>> {
+        let (covered, _) = bytes.split_last_chunk::<CRC_BYTES>()?;
+        Frame::content(FrameHead::read(bytes)?, covered)
+    }
+
     fn content(head: FrameHead, covered: &'b [u8]) -> Option<Frame<'b>> {
         let body = covered.get(HEAD_BYTES..)?;
         let mut take = Take::new(body);

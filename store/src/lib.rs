@@ -2,14 +2,18 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::cast_possible_truncation))]
 
+pub mod appender;
 pub mod balance;
 pub mod commit;
 pub mod disk;
 pub mod ending;
 pub mod error;
 pub mod frame;
+pub mod query;
+pub mod reader;
 pub mod record;
 pub mod segment;
 pub mod tail;
 pub mod text;
+pub mod verify;
 mod wire;

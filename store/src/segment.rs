@@ -32,6 +32,8 @@ const VERSION: u16 = 1;
 const FILL_BYTES: usize = 1 << 20;
 const SPARE: &str = "spare-";
 const MAKING: &str = "making.tmp";
+/// Not the same: another thread may be filling a spare at that moment.
+const BEGINNING: &str = "beginning.tmp";
 
 wire_struct! {
     /// What a segment says of itself.
@@ -183,16 +185,20 @@ fn spares(disk: &impl Disk) -> Result<Vec<String>> {
 pub(crate) fn begin<D: Disk>(disk: &D, header: &Header, bytes: u64) -> Result<D::File> {
     let spare = spares(disk)?.into_iter().next();
     let from = match spare {
-        Some(name) => name,
+        Some(name) => {
+            // While its old name can come back with a power cut, its old header must stay.
+            disk.sync_names().map_err(Error::io("syncing names"))?;
+            name
+        }
         None => {
             // No spare in time: reserved without filling, slower syncs instead of a stall.
-            let _ = disk.remove(MAKING);
-            let file = disk.create(MAKING).map_err(Error::io("making a segment"))?;
+            let _ = disk.remove(BEGINNING);
+            let file = disk.create(BEGINNING).map_err(Error::io("making a segment"))?;
             if let Err(error) = file.allocate(bytes) {
-                let _ = disk.remove(MAKING);
+                let _ = disk.remove(BEGINNING);
                 return Err(Error::io("reserving a segment")(error));
             }
-            MAKING.to_owned()
+            BEGINNING.to_owned()
         }
     };
     let file = disk.open(&from).map_err(Error::io("opening a segment"))?;
