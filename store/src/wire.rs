@@ -111,10 +111,10 @@ impl<T: Wire + Copy + Default, const N: usize> Wire for [T; N] {
 macro_rules! wire_struct {
     (
         $(#[$meta:meta])*
-        pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: $kind:ty,)* }
+        $vis:vis struct $name:ident { $($(#[$doc:meta])* pub $field:ident: $kind:ty,)* }
     ) => {
         $(#[$meta])*
-        pub struct $name { $($(#[$doc])* pub $field: $kind,)* }
+        $vis struct $name { $($(#[$doc])* pub $field: $kind,)* }
 
         impl $crate::wire::Wire for $name {
             const BYTES: usize = 0 $(+ <$kind as $crate::wire::Wire>::BYTES)*;
