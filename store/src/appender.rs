@@ -18,6 +18,7 @@ use crate::frame::{Batch, SLABS_MAX, SlabMark, Stated};
 use crate::reader::{End, Position, Reader, start_of};
 use crate::record;
 use crate::segment::{self, Header};
+use crate::slab::SlabId;
 use std::collections::{BTreeMap, HashSet};
 
 /// What the state store remembers of the log, and what recovery starts from.
@@ -29,6 +30,17 @@ pub struct Checkpoint {
     pub slabs: Vec<SlabMark>,
     /// The totals there.
     pub balances: Balances,
+}
+
+/// What a checkpoint has to write.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// Up to where.
+    pub position: Position,
+    /// The slabs' settle sequences there: all.
+    pub slabs: Vec<SlabMark>,
+    /// The totals that changed.
+    pub totals: Vec<Stated>,
 }
 
 /// What is fixed for a log.
@@ -83,7 +95,11 @@ pub struct Appender<'d, D: Disk> {
     position: Position,
     batch: Batch,
     first_pending_ns: Option<u64>,
+    /// Accounts of the batch.
     touched: HashSet<Account, ByIds>,
+    /// Accounts committed since the last checkpoint.
+    changed: HashSet<Account, ByIds>,
+    start_max: u32,
     slabs: BTreeMap<u64, u64>,
     balances: Balances,
     health: Health,
@@ -115,6 +131,8 @@ impl<'d, D: Disk> Appender<'d, D> {
             batch: Batch::default(),
             first_pending_ns: None,
             touched: HashSet::default(),
+            changed: HashSet::default(),
+            start_max: 0,
             slabs: BTreeMap::new(),
             balances: Balances::default(),
             health: Health::Good,
@@ -151,12 +169,14 @@ impl<'d, D: Disk> Appender<'d, D> {
         let mut replayed = 0;
         while let Some(frame) = reader.next()? {
             replayed += u64::from(frame.head.records);
-            for mark in frame.slabs() {
-                self.slabs.insert(mark.slab, mark.settle_sequence);
-            }
+            // A frame's table is whole: slabs that are not in it are gone.
+            self.slabs = frame.slabs().map(|mark| (mark.slab, mark.settle_sequence)).collect();
             for stated in frame.totals() {
                 self.balances.set(stated.account, stated.total);
+                self.changed.insert(stated.account);
             }
+            let starts = frame.slabs().filter_map(|mark| SlabId::from_number(mark.slab));
+            self.start_max = starts.map(|id| id.start).fold(self.start_max, u32::max);
         }
         self.position = reader.position();
         Ok(Opened { replayed, end: reader.end().unwrap_or(End::Clean) })
@@ -208,6 +228,9 @@ impl<'d, D: Disk> Appender<'d, D> {
         self.balances.add(&head, |account| {
             touched.insert(account);
         });
+        if let Some(id) = SlabId::from_number(head.slab) {
+            self.start_max = self.start_max.max(id.start);
+        }
         let mark = self.slabs.entry(head.slab).or_default();
         *mark = (*mark).max(head.settle_sequence);
         Ok(true)
@@ -241,11 +264,7 @@ impl<'d, D: Disk> Appender<'d, D> {
     }
 
     fn try_commit(&mut self) -> Result<Committed> {
-        let slabs: Vec<SlabMark> = self
-            .slabs
-            .iter()
-            .map(|(slab, sequence)| SlabMark { slab: *slab, settle_sequence: *sequence })
-            .collect();
+        let slabs = self.marks();
         let mut accounts: Vec<Account> = self.touched.iter().copied().collect();
         // In order, so that the same batch is the same frame.
         accounts.sort_unstable();
@@ -285,7 +304,7 @@ impl<'d, D: Disk> Appender<'d, D> {
         self.position.chain = sealed.hash();
         drop(sealed);
         self.batch.clear();
-        self.touched.clear();
+        self.changed.extend(self.touched.drain());
         self.first_pending_ns = None;
         Ok(Committed { first_seq, records, bytes })
     }
@@ -310,11 +329,17 @@ impl<'d, D: Disk> Appender<'d, D> {
         &self.balances
     }
 
-    /// Drops the accounts of windows that are over and checkpointed.
+    /// Drops the account of a window that is over, unless it is not in the state store yet.
     pub fn forget(&mut self, account: Account) {
-        if !self.touched.contains(&account) {
+        if !self.touched.contains(&account) && !self.changed.contains(&account) {
             self.balances.forget(account);
         }
+    }
+
+    /// The highest start count met in the log: the node's next start must be above it even if the
+    /// state store was lost, or a new slab would be taken for one that the log already has.
+    pub fn start_max(&self) -> u32 {
+        self.start_max
     }
 
     /// Drops a slab whose file is gone: not before, or its records would be taken for new ones.
@@ -322,18 +347,33 @@ impl<'d, D: Disk> Appender<'d, D> {
         self.slabs.remove(&slab);
     }
 
-    /// What the state store is to remember now; `None` while records are pending.
+    /// What the state store is to remember now: everything; `None` while records are pending.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
+        let changes = self.changes()?;
+        let balances = self.balances.clone();
+        Some(Checkpoint { position: changes.position, slabs: changes.slabs, balances })
+    }
+
+    /// What changed since [`Appender::saved`]; `None` while records are pending.
+    pub fn changes(&self) -> Option<Changes> {
         if self.batch.records() > 0 {
             return None;
         }
+        let state =
+            |account: &Account| Stated { account: *account, total: self.balances.total(*account) };
+        let totals = self.changed.iter().map(state).collect();
+        Some(Changes { position: self.position, slabs: self.marks(), totals })
+    }
+
+    /// The changes are in the state store.
+    pub fn saved(&mut self) {
+        self.changed.clear();
+    }
+
+    fn marks(&self) -> Vec<SlabMark> {
         let mark =
             |(slab, sequence): (&u64, &u64)| SlabMark { slab: *slab, settle_sequence: *sequence };
-        Some(Checkpoint {
-            position: self.position,
-            slabs: self.slabs.iter().map(mark).collect(),
-            balances: self.balances.clone(),
-        })
+        self.slabs.iter().map(mark).collect()
     }
 }
 

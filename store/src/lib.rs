@@ -16,6 +16,7 @@ pub mod record;
 pub mod recover;
 pub mod segment;
 pub mod slab;
+pub mod state;
 pub mod tail;
 pub mod text;
 pub mod verify;
