@@ -10,7 +10,7 @@
 //! What it does not do: free slots, write checkpoints, retire segments. Bounds: one batch
 //! (`frame.rs`), one account table (`balance.rs`).
 
-use crate::balance::{Account, Balances, ByIds};
+use crate::balance::{Account, Balances};
 use crate::commit::{self, Due};
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
@@ -19,7 +19,7 @@ use crate::reader::{End, Position, Reader, start_of};
 use crate::record;
 use crate::segment::{self, Header};
 use crate::slab::SlabId;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 /// What the state store remembers of the log, and what recovery starts from.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,10 +95,10 @@ pub struct Appender<'d, D: Disk> {
     position: Position,
     batch: Batch,
     first_pending_ns: Option<u64>,
-    /// Accounts of the batch.
-    touched: HashSet<Account, ByIds>,
-    /// Accounts committed since the last checkpoint.
-    changed: HashSet<Account, ByIds>,
+    /// Accounts of the batch, in the order it touches them.
+    touched: Vec<Account>,
+    /// The balances' epoch at the last checkpoint.
+    saved: u64,
     start_max: u32,
     slabs: BTreeMap<u64, u64>,
     balances: Balances,
@@ -130,8 +130,8 @@ impl<'d, D: Disk> Appender<'d, D> {
             position: Position { next_seq: 1, ..Position::default() },
             batch: Batch::default(),
             first_pending_ns: None,
-            touched: HashSet::default(),
-            changed: HashSet::default(),
+            touched: Vec::new(),
+            saved: 0,
             start_max: 0,
             slabs: BTreeMap::new(),
             balances: Balances::default(),
@@ -142,6 +142,9 @@ impl<'d, D: Disk> Appender<'d, D> {
                 appender.slabs =
                     known.slabs.iter().map(|mark| (mark.slab, mark.settle_sequence)).collect();
                 appender.balances = known.balances.clone();
+                // What the checkpoint says need not be written again.
+                appender.balances.next_epoch();
+                appender.saved = appender.balances.epoch();
                 Reader::at(disk, options.node, known.position)?
             }
             None => Reader::first(disk, options.node)?,
@@ -173,11 +176,12 @@ impl<'d, D: Disk> Appender<'d, D> {
             self.slabs = frame.slabs().map(|mark| (mark.slab, mark.settle_sequence)).collect();
             for stated in frame.totals() {
                 self.balances.set(stated.account, stated.total);
-                self.changed.insert(stated.account);
             }
             let starts = frame.slabs().filter_map(|mark| SlabId::from_number(mark.slab));
             self.start_max = starts.map(|id| id.start).fold(self.start_max, u32::max);
         }
+        // The first batch touches anew what the replay has stated.
+        self.balances.next_epoch();
         self.position = reader.position();
         Ok(Opened { replayed, end: reader.end().unwrap_or(End::Clean) })
     }
@@ -225,9 +229,7 @@ impl<'d, D: Disk> Appender<'d, D> {
         }
         self.first_pending_ns.get_or_insert(now_ns);
         let touched = &mut self.touched;
-        self.balances.add(&head, |account| {
-            touched.insert(account);
-        });
+        self.balances.add(&head, |account| touched.push(account));
         if let Some(id) = SlabId::from_number(head.slab) {
             self.start_max = self.start_max.max(id.start);
         }
@@ -265,12 +267,9 @@ impl<'d, D: Disk> Appender<'d, D> {
 
     fn try_commit(&mut self) -> Result<Committed> {
         let slabs = self.marks();
-        let mut accounts: Vec<Account> = self.touched.iter().copied().collect();
-        // In order, so that the same batch is the same frame.
-        accounts.sort_unstable();
         let balances = &self.balances;
         let state = |account| Stated { account, total: balances.total(account) };
-        let totals: Vec<Stated> = accounts.into_iter().map(state).collect();
+        let totals: Vec<Stated> = self.touched.iter().copied().map(state).collect();
         let records = u64::from(self.batch.records());
         let Position { next_seq: first_seq, chain, .. } = self.position;
         let sealed = self.batch.seal(first_seq, &chain, &slabs, &totals);
@@ -304,7 +303,8 @@ impl<'d, D: Disk> Appender<'d, D> {
         self.position.chain = sealed.hash();
         drop(sealed);
         self.batch.clear();
-        self.changed.extend(self.touched.drain());
+        self.touched.clear();
+        self.balances.next_epoch();
         self.first_pending_ns = None;
         Ok(Committed { first_seq, records, bytes })
     }
@@ -329,11 +329,10 @@ impl<'d, D: Disk> Appender<'d, D> {
         &self.balances
     }
 
-    /// Drops the account of a window that is over, unless it is not in the state store yet.
+    /// Drops the account of a window that is over, unless it is not in the state store yet. No
+    /// exchange may settle on it any more: a total that began anew would not add up.
     pub fn forget(&mut self, account: Account) {
-        if !self.touched.contains(&account) && !self.changed.contains(&account) {
-            self.balances.forget(account);
-        }
+        self.balances.forget(account, self.saved);
     }
 
     /// The highest start count met in the log: the node's next start must be above it even if the
@@ -359,15 +358,14 @@ impl<'d, D: Disk> Appender<'d, D> {
         if self.batch.records() > 0 {
             return None;
         }
-        let state =
-            |account: &Account| Stated { account: *account, total: self.balances.total(*account) };
-        let totals = self.changed.iter().map(state).collect();
+        let changed = self.balances.since(self.saved);
+        let totals = changed.map(|(account, total)| Stated { account, total }).collect();
         Some(Changes { position: self.position, slabs: self.marks(), totals })
     }
 
     /// The changes are in the state store.
     pub fn saved(&mut self) {
-        self.changed.clear();
+        self.saved = self.balances.epoch();
     }
 
     fn marks(&self) -> Vec<SlabMark> {

@@ -36,12 +36,21 @@ wire_struct! {
 }
 
 /// Hashing for tables of accounts.
-pub type ByIds = BuildHasherDefault<IdHasher>;
+type ByIds = BuildHasherDefault<IdHasher>;
 
 /// Totals by account.
 #[derive(Clone, Debug, Default)]
 pub struct Balances {
-    totals: HashMap<Account, Total, ByIds>,
+    totals: HashMap<Account, Kept, ByIds>,
+    epoch: u64,
+}
+
+/// A total, and the epoch it was last touched in: one look-up says what a commit has to state and
+/// what a checkpoint has to write.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kept {
+    total: Total,
+    epoch: u64,
 }
 
 // === impl Account ===
@@ -98,22 +107,44 @@ impl Total {
 // === impl Balances ===
 
 impl Balances {
-    /// Adds a record to every account it touches, and names them.
+    /// Adds a record to every account it touches, and names those that are touched for the first
+    /// time in this epoch.
     pub fn add(&mut self, head: &Head, mut touched: impl FnMut(Account)) {
+        let epoch = self.epoch + 1;
         for account in Account::of(head) {
-            self.totals.entry(account).or_default().add(head);
-            touched(account);
+            let kept = self.totals.entry(account).or_default();
+            kept.total.add(head);
+            if kept.epoch != epoch {
+                kept.epoch = epoch;
+                touched(account);
+            }
         }
+    }
+
+    /// Ends the epoch: a commit.
+    pub fn next_epoch(&mut self) {
+        self.epoch += 1;
+    }
+
+    /// Epochs that have ended.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Accounts touched after so many epochs had ended.
+    pub fn since(&self, epoch: u64) -> impl Iterator<Item = (Account, Total)> + '_ {
+        let touched = self.totals.iter().filter(move |(_, kept)| kept.epoch > epoch);
+        touched.map(|(account, kept)| (*account, kept.total))
     }
 
     /// States an account's total, as a frame or a checkpoint does.
     pub fn set(&mut self, account: Account, total: Total) {
-        self.totals.insert(account, total);
+        self.totals.insert(account, Kept { total, epoch: self.epoch + 1 });
     }
 
     /// The total of an account; nothing settled is zero.
     pub fn total(&self, account: Account) -> Total {
-        self.totals.get(&account).copied().unwrap_or_default()
+        self.totals.get(&account).map(|kept| kept.total).unwrap_or_default()
     }
 
     /// Whether anything was ever settled or stated on it.
@@ -121,14 +152,16 @@ impl Balances {
         self.totals.contains_key(&account)
     }
 
-    /// Drops an account whose window is over and checkpointed, so that windows do not pile up.
-    pub fn forget(&mut self, account: Account) {
-        self.totals.remove(&account);
+    /// Drops an account untouched since so many epochs had ended.
+    pub fn forget(&mut self, account: Account, epoch: u64) {
+        if self.totals.get(&account).is_some_and(|kept| kept.epoch <= epoch) {
+            self.totals.remove(&account);
+        }
     }
 
     /// Every account, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (Account, Total)> + '_ {
-        self.totals.iter().map(|(account, total)| (*account, *total))
+        self.totals.iter().map(|(account, kept)| (*account, kept.total))
     }
 
     /// How many accounts there are.
@@ -144,14 +177,17 @@ impl Balances {
 
 impl PartialEq for Balances {
     fn eq(&self, other: &Balances) -> bool {
-        self.totals == other.totals
+        self.len() == other.len()
+            && self
+                .iter()
+                .all(|(account, total)| other.knows(account) && other.total(account) == total)
     }
 }
 
 /// Hashes ids that we hand out ourselves: no caller can choose them to collide, so a multiply and
 /// a fold are enough (the default hasher costs the ledger thread as much as the record itself).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct IdHasher(u64);
+struct IdHasher(u64);
 
 impl IdHasher {
     /// An odd number without pattern: the golden ratio in 64 bits.
@@ -221,7 +257,12 @@ mod tests {
             assert_eq!(account, Account::key(1), "no window in place 0");
         });
         assert_eq!(balances.total(Account::key(1)).exchanges, 12);
-        balances.forget(Account::key(1));
+        balances.forget(Account::key(1), 0);
+        assert!(balances.knows(Account::key(1)), "touched since");
+        assert_eq!(balances.since(0).count(), 1);
+        balances.next_epoch();
+        assert_eq!(balances.since(balances.epoch()).count(), 0);
+        balances.forget(Account::key(1), balances.epoch());
         assert!(balances.is_empty());
     }
 

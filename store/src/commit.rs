@@ -8,6 +8,10 @@ use crate::frame::{RECORD_BYTES_DUE, RECORDS_MAX};
 /// How long the first pending record waits.
 pub const WAIT_NS: u64 = 20_000_000;
 
+/// How often the ledger thread looks at the slabs: they are the queue, so a look is cheap to put
+/// off, and each one costs a wake-up.
+pub const POLL_NS: u64 = 5_000_000;
+
 /// When the next commit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
@@ -46,7 +50,7 @@ mod tests {
             (Some(5), 4095, 300, 5, Due::At(5 + 20 * ms)),
             (Some(5), 50, 1 << 20, 5, Due::Now),
             // The case `time-backwards`: no wait beyond the wait.
-            (Some(3600_000 * ms), 1, 300, 0, Due::At(20 * ms)),
+            (Some(3_600_000 * ms), 1, 300, 0, Due::At(20 * ms)),
             (Some(u64::MAX), 1, 300, u64::MAX, Due::Now),
         ] {
             assert_eq!(due(first, records, bytes, now), expected, "{first:?} {records} {now}");

@@ -113,10 +113,10 @@ impl State {
             changes.slabs.iter().for_each(|mark| mark.put(&mut put));
             table.insert("slabs", &slabs[..]).map_err(failed(what))?;
             let mut totals = write.open_table(TOTALS).map_err(failed(what))?;
-            for Stated { account, total } in changes.totals.iter().copied() {
+            for Stated { account, total } in &changes.totals {
                 let mut bytes = [0; 64];
                 total.put(&mut Put::new(&mut bytes));
-                totals.insert(encoded::<Account, 16>(&account), bytes).map_err(failed(what))?;
+                totals.insert(encoded::<Account, 16>(account), bytes).map_err(failed(what))?;
             }
         }
         write.commit().map_err(failed(what))

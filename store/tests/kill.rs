@@ -4,6 +4,8 @@
 //!
 //! Ten kills; `TOLLGATE_KILLS` for more.
 
+#![cfg(test)]
+
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::io::{BufRead, BufReader, Read};

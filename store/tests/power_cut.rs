@@ -3,6 +3,8 @@
 //! The same code that ships runs on the simulated disk, with failing syncs, short writes, a full
 //! disk, rotation and recycled segments on the way.
 
+#![cfg(test)]
+
 use store::appender::{Appender, Checkpoint, Options};
 use store::disk::simulated::{Faults, Simulated};
 use store::ending::Ending;

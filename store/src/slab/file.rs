@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The `f_type` of tmpfs, from the kernel's magic numbers.
-const TMPFS: i64 = 0x0102_1994;
+const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 
 /// The folder of a node's slabs.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl Files {
         std::fs::create_dir_all(folder).map_err(Error::io("making the folder of slabs"))?;
         let system = rustix::fs::statfs(folder)
             .map_err(|error| Error::io("asking for the file system")(error.into()))?;
-        if i64::from(system.f_type) != TMPFS {
+        if system.f_type != TMPFS {
             return Err(Error::NotMemory);
         }
         Ok(Files { folder: folder.to_owned(), node })
