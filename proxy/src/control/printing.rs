@@ -6,7 +6,7 @@ use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use store::record::Record;
+use store::record::Settled;
 
 /// How often the shards' queues are emptied: 4,096 records a shard in this time are 80,000 a
 /// second, beyond what a shard can settle.
@@ -22,8 +22,8 @@ impl Printer {
     /// Starts it. `take` hands over what has been settled; `line` is a record as text; `emit`
     /// writes whole lines, and its first error ends the printing.
     pub fn start(
-        take: impl Fn(&mut dyn FnMut(Record)) + Send + 'static,
-        line: impl Fn(&Record) -> String + Send + 'static,
+        take: impl Fn(&mut dyn FnMut(Settled)) + Send + 'static,
+        line: impl Fn(&Settled) -> String + Send + 'static,
         mut emit: impl FnMut(&str) -> io::Result<()> + Send + 'static,
     ) -> io::Result<Printer> {
         let (stop, stopped) = mpsc::channel();
@@ -64,17 +64,20 @@ impl Printer {
 mod tests {
     use super::*;
     use std::sync::mpsc::channel;
+    use store::record::Head;
 
     #[test]
     fn what_was_settled_before_the_end_is_printed() {
         let (out, printed) = channel();
-        let (records, settled) = channel::<Record>();
-        let take = move |each: &mut dyn FnMut(Record)| settled.try_iter().for_each(each);
-        let line = |record: &Record| record.key_id.to_string();
+        let (records, settled) = channel::<Settled>();
+        let take = move |each: &mut dyn FnMut(Settled)| settled.try_iter().for_each(each);
+        let line = |record: &Settled| record.key_id.to_string();
         let emit = move |text: &str| out.send(text.to_owned()).map_err(io::Error::other);
         let printer = Printer::start(take, line, emit).unwrap();
         for key_id in [1, 2] {
-            records.send(Record { key_id, ..Record::default() }).unwrap();
+            records
+                .send(Settled { head: Head { key_id, ..Head::default() }, ..Settled::default() })
+                .unwrap();
         }
         printer.finish();
         printer.thread.join().unwrap();
@@ -83,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_is_gone_ends_it() {
-        let take = |each: &mut dyn FnMut(Record)| each(Record::default());
+        let take = |each: &mut dyn FnMut(Settled)| each(Settled::default());
         let emit = |_: &str| Err(io::ErrorKind::BrokenPipe.into());
         let printer = Printer::start(take, |_| String::new(), emit).unwrap();
         printer.thread.join().unwrap();

@@ -6,7 +6,7 @@ use crate::exchange::ids::RequestId;
 use crate::exchange::money::PicoUsd;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use store::record::Record;
+use store::record::{Settled, flag};
 
 /// The names of what a record only has the numbers of.
 #[derive(Clone, Debug)]
@@ -24,12 +24,12 @@ impl Names {
     }
 
     /// The name of the key that pays.
-    pub fn key(&self, record: &Record) -> Option<&str> {
+    pub fn key(&self, record: &Settled) -> Option<&str> {
         self.keys.get(&record.key_id).map(|name| &**name)
     }
 
     /// The name of the provider that served.
-    pub fn provider(&self, record: &Record) -> Option<&str> {
+    pub fn provider(&self, record: &Settled) -> Option<&str> {
         self.providers.get(usize::from(record.provider_id)).map(|name| &**name)
     }
 }
@@ -47,16 +47,12 @@ pub const BUCKETS: [&str; 8] = [
 ];
 
 /// Where the token counts come from.
-pub fn provenance(record: &Record) -> &'static str {
-    match record.provenance {
-        0 => "reported",
-        1 => "estimated",
-        _ => "missing",
-    }
+pub fn provenance(record: &Settled) -> &'static str {
+    record.provenance.name()
 }
 
 /// The record as one JSON object, without a line break.
-pub fn json_line(record: &Record, names: &Names) -> String {
+pub fn json_line(record: &Settled, names: &Names) -> String {
     let tokens: serde_json::Map<String, Value> = BUCKETS
         .iter()
         .zip(record.tokens)
@@ -72,11 +68,11 @@ pub fn json_line(record: &Record, names: &Names) -> String {
         "opened_unix_ms": record.opened_unix_ms,
         "closed_unix_ms": record.closed_unix_ms,
         "status": record.status,
-        "ending": record.ending.as_str(),
+        "ending": record.ending.name(),
         "attempts": record.attempts,
         "tokens": tokens,
         "provenance": provenance(record),
-        "priced": record.priced,
+        "priced": record.has(flag::PRICED),
         "cost": PicoUsd(record.cost_picousd).to_string(),
         "cost_picousd": record.cost_picousd,
         "upstream_cost_picousd": record.upstream_cost_picousd,
@@ -91,6 +87,8 @@ pub fn json_line(record: &Record, names: &Names) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use store::ending::Provenance;
+    use store::record::Head;
     use store::text::Text;
 
     #[test]
@@ -99,14 +97,17 @@ mod tests {
             keys: HashMap::from([(7, "agents".into())]),
             providers: vec!["first".into(), "second".into()],
         };
-        let record = Record {
-            key_id: 7,
-            provider_id: 1,
-            tokens: [10, 0, 0, 0, 20, 0, 0, 5],
-            cost_picousd: 18_446_744_073_709_551_615,
+        let record = Settled {
+            head: Head {
+                key_id: 7,
+                provider_id: 1,
+                tokens: [10, 0, 0, 0, 20, 0, 0, 5],
+                provenance: Provenance::Reported,
+                cost_picousd: 18_446_744_073_709_551_615,
+                ..Head::default()
+            },
             model: Text::from("a\"\nb"),
-            ending: Text::from("succeeded"),
-            ..Record::default()
+            ..Settled::default()
         };
         let line = json_line(&record, &names);
         assert!(!line.contains('\n'));
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn a_number_without_a_name_is_null() {
         let names = Names { keys: HashMap::new(), providers: Vec::new() };
-        let read: Value = serde_json::from_str(&json_line(&Record::default(), &names)).unwrap();
+        let read: Value = serde_json::from_str(&json_line(&Settled::default(), &names)).unwrap();
         assert!(read["key"].is_null() && read["provider"].is_null());
     }
 }

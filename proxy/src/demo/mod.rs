@@ -14,7 +14,8 @@ use client::Answer;
 use std::fmt;
 use std::io;
 use std::time::Duration;
-use store::record::Record;
+use store::ending::Ending;
+use store::record::{Settled, flag};
 use world::World;
 
 /// How long the stand-in may take to note a call that the client has seen end.
@@ -70,7 +71,7 @@ fn introduce(world: &World, say: &mut dyn FnMut(&str)) {
 }
 
 /// A call that is served: the tokens and the price are what the provider says it answered.
-fn paid_call(world: &World, say: &mut dyn FnMut(&str)) -> Result<Record, Failure> {
+fn paid_call(world: &World, say: &mut dyn FnMut(&str)) -> Result<Settled, Failure> {
     say("1. A call by an alias: \"fast\" is openai/gpt-4o-mini");
     let answer = call(world, &world.key, "fast")?;
     show(&answer, say);
@@ -82,7 +83,7 @@ fn paid_call(world: &World, say: &mut dyn FnMut(&str)) -> Result<Record, Failure
     expect(entry.usage.prompt_tokens == fresh + cached, "input tokens are the provider's")?;
     expect(entry.usage.cached_tokens == cached, "cached tokens are the provider's")?;
     expect(entry.usage.completion_tokens == output, "output tokens are the provider's")?;
-    expect(record.priced && record.cost_picousd > 0, "call 1 has a price")?;
+    expect(record.has(flag::PRICED) && record.cost_picousd > 0, "call 1 has a price")?;
     let leaked = entry.headers.iter().any(|(_, value)| value.contains(&world.key));
     expect(!leaked, "the provider never sees the caller's key")?;
     say(" ✓ the provider's own tally has the same tokens under this request id\n");
@@ -118,7 +119,7 @@ fn failed_call(world: &World, say: &mut dyn FnMut(&str)) -> Result<(), Failure> 
     expect(answer.status == 503, "call 3 ends with the provider's 503")?;
     let record = settled(world, &answer)?;
     receipt(world, &record, say);
-    expect(record.ending.as_str() == "upstream_error", "call 3 ends as the upstream's error")?;
+    expect(record.ending == Ending::UpstreamError, "call 3 ends as the upstream's error")?;
     expect(record.cost_picousd == 0, "an error without usage costs nothing")?;
     noted(world, &answer, 2)?;
     let body = r#"{"model":"s503","messages":[{"role":"user","content":"hello"}]}"#;
@@ -149,13 +150,13 @@ fn show(answer: &Answer, say: &mut dyn FnMut(&str)) {
     say(&format!("   {}  {shown}", answer.status));
 }
 
-fn receipt(world: &World, record: &Record, say: &mut dyn FnMut(&str)) {
+fn receipt(world: &World, record: &Settled, say: &mut dyn FnMut(&str)) {
     let names = Names::of(&world.config.snapshot);
     let rows = receipt::rows(record, &names);
     receipt::lines(&rows).iter().for_each(|line| say(line));
 }
 
-fn take(world: &World) -> Vec<Record> {
+fn take(world: &World) -> Vec<Settled> {
     let mut records = Vec::new();
     world.node.records.take(|record| records.push(record));
     records
@@ -163,7 +164,7 @@ fn take(world: &World) -> Vec<Record> {
 
 /// The one record of the call that was answered so. A record is settled before its connection
 /// ends, and the client has read to that end.
-fn settled(world: &World, answer: &Answer) -> Result<Record, Failure> {
+fn settled(world: &World, answer: &Answer) -> Result<Settled, Failure> {
     let records = take(world);
     let [record] = records[..] else {
         return Err(Failure::new(format!("one call left {} records", records.len())));

@@ -3,7 +3,8 @@
 use crate::control::receipt::{Names, provenance};
 use crate::exchange::ids::RequestId;
 use crate::exchange::money::PicoUsd;
-use store::record::Record;
+use store::ending::Provenance;
+use store::record::{Settled, flag};
 
 /// Columns of a box: an 80-column terminal with a column to spare on each side.
 const WIDTH: usize = 78;
@@ -27,7 +28,7 @@ pub(super) fn lines(rows: &[(&str, String)]) -> Vec<String> {
 const TITLE: &str = "─ toll receipt ";
 
 /// What a settled record says.
-pub(super) fn rows(record: &Record, names: &Names) -> Vec<(&'static str, String)> {
+pub(super) fn rows(record: &Settled, names: &Names) -> Vec<(&'static str, String)> {
     let provider = names.provider(record).unwrap_or("?");
     let key = names.key(record).unwrap_or("?");
     vec![
@@ -36,13 +37,13 @@ pub(super) fn rows(record: &Record, names: &Names) -> Vec<(&'static str, String)
         ("tokens", tokens(record)),
         ("price", price(record)),
         ("attempts", format!("{}, overhead {} µs", record.attempts, record.overhead_us)),
-        ("ending", format!("{}, status {}", record.ending, record.status)),
+        ("ending", format!("{}, status {}", record.ending.name(), record.status)),
         ("request", RequestId(record.request_id).to_string()),
     ]
 }
 
-fn tokens(record: &Record) -> String {
-    if record.provenance == 2 {
+fn tokens(record: &Settled) -> String {
+    if record.provenance == Provenance::Missing {
         return "none reported".to_owned();
     }
     let [fresh, cached, short, long, output, ..] = record.tokens;
@@ -55,9 +56,9 @@ fn tokens(record: &Record) -> String {
     format!("{text}, {output} out ({})", provenance(record))
 }
 
-fn price(record: &Record) -> String {
+fn price(record: &Settled) -> String {
     let cost = PicoUsd(record.cost_picousd);
-    match (record.priced, record.cost_picousd) {
+    match (record.has(flag::PRICED), record.cost_picousd) {
         (true, _) => format!("{cost} (price list {})", record.price_version),
         (false, 0) => format!("{cost} (nothing to pay for)"),
         (false, _) => format!("{cost} (no price known)"),

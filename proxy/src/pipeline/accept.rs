@@ -296,7 +296,7 @@ mod tests {
             "connection future {whole} B; request scan {} B, reply scan {} B, record {} B",
             size_of::<codec::json::RequestScan>(),
             size_of::<codec::json::ReplyScan>(),
-            size_of::<store::record::Record>(),
+            size_of::<store::record::Settled>(),
         );
         assert!(whole <= FUTURE_BYTES_MAX, "{whole} bytes");
     }

@@ -12,14 +12,14 @@ use crate::exchange::time::MonoNs;
 use crate::io::Io;
 use crate::shard::Shard;
 use codec::json::Span;
-use store::record::Record;
+use store::record::{Head, Settled};
 use store::text::Text;
 
 /// What a connection's task holds for the exchange under way.
 #[derive(Default)]
 pub(super) struct Held {
     /// The record, from `open` to `settle`.
-    pub record: Record,
+    pub record: Settled,
     /// Whether an exchange is open.
     pub open: bool,
     /// Whether usage and price are in the record.
@@ -58,16 +58,17 @@ pub(super) fn slot<'s, I: Io>(
     let now = shard.now();
     held.open = true;
     held.priced = false;
-    held.record = Record {
-        request_id: origin.id.0,
-        key_id: principal.bundle.key.0,
-        opened_unix_ms: now.wall.0,
-        snapshot_version: snapshot.version,
-        provider_id: plan.candidate.provider.0,
+    held.record = Settled {
+        head: Head {
+            request_id: origin.id.0,
+            key_id: principal.bundle.key.0,
+            opened_unix_ms: now.wall.0,
+            snapshot_version: snapshot.version,
+            provider_id: plan.candidate.provider.0,
+            ..Head::default()
+        },
         model: Text::from(plan.asked),
         served_model: Text::from(plan.sent),
-        provenance: 2,
-        ..Record::default()
     };
     let candidate = plan.candidate;
     let (id, complete) = (origin.id.text(), now.mono);

@@ -10,7 +10,8 @@ use crate::exchange::refusal::Refusal;
 use crate::io::Io;
 use crate::shard::Shard;
 use codec::usage::{Provenance, UsageEnvelope};
-use store::text::Text;
+use store::ending;
+use store::record::flag;
 
 /// Writes usage and cost into the record. Called at most once per exchange.
 pub(super) fn price(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
@@ -28,12 +29,14 @@ pub(super) fn price(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
         usage.reasoning_of_output,
     ];
     record.provenance = match usage.provenance {
-        Provenance::Reported => 0,
-        Provenance::Estimated => 1,
-        Provenance::Missing => 2,
+        Provenance::Reported => ending::Provenance::Reported,
+        Provenance::Estimated => ending::Provenance::Estimated,
+        Provenance::Missing => ending::Provenance::Missing,
     };
     record.price_version = prices.version;
-    record.priced = found.is_some();
+    if found.is_some() {
+        record.set(flag::PRICED);
+    }
     record.upstream_cost_picousd = found.map_or(0, |price| price.cost(usage).0);
     record.cost_picousd = record.upstream_cost_picousd;
     held.priced = true;
@@ -43,10 +46,11 @@ pub(super) fn price(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
 pub(super) fn close<I: Io>(shard: &Shard<I>, held: &mut Held, outcome: &Outcome) {
     debug_assert!(held.open, "an exchange is closed once");
     held.open = false;
-    held.record.ending = Text::from(outcome.ending.name());
+    held.record.ending = recorded(outcome.ending);
     held.record.status = outcome.status;
     held.record.closed_unix_ms = shard.now().wall.0;
-    if held.record.provenance == 2 && outcome.ending == Ending::Succeeded {
+    if held.record.provenance == ending::Provenance::Missing && outcome.ending == Ending::Succeeded
+    {
         shard.counters.usage_missing.increment();
     }
     shard.counters.records.increment();
@@ -54,6 +58,21 @@ pub(super) fn close<I: Io>(shard: &Shard<I>, held: &mut Held, outcome: &Outcome)
         && records.push(held.record).is_err()
     {
         shard.counters.records_lost.increment();
+    }
+}
+
+/// The ending's fixed number in the records.
+fn recorded(ending: Ending) -> ending::Ending {
+    match ending {
+        Ending::Succeeded => ending::Ending::Succeeded,
+        Ending::UpstreamError => ending::Ending::UpstreamError,
+        Ending::Exhausted => ending::Ending::Exhausted,
+        Ending::UpstreamCut => ending::Ending::UpstreamCut,
+        Ending::Deadline => ending::Ending::Deadline,
+        Ending::WriteStall => ending::Ending::WriteStall,
+        Ending::ClientLeft => ending::Ending::ClientLeft,
+        Ending::Shutdown => ending::Ending::Shutdown,
+        Ending::Internal => ending::Ending::Internal,
     }
 }
 

@@ -16,7 +16,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use store::record::Record;
+use store::record::Settled;
 use thread::Setup;
 
 /// Records that wait for whoever prints them, a shard: a tenth of a second at 40,000 a second.
@@ -69,11 +69,11 @@ impl Post {
 
 /// The settled records of every shard, for whoever prints them.
 #[derive(Clone, Default)]
-pub struct Records(Vec<Arc<ArrayQueue<Record>>>);
+pub struct Records(Vec<Arc<ArrayQueue<Settled>>>);
 
 impl Records {
     /// Records settled since the last call.
-    pub fn take(&self, mut each: impl FnMut(Record)) {
+    pub fn take(&self, mut each: impl FnMut(Settled)) {
         for queue in &self.0 {
             while let Some(record) = queue.pop() {
                 each(record);

@@ -22,7 +22,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use store::record::Record;
+use store::record::Settled;
 
 /// Ticks between two sweeps of the pool: an end seen within a second is soon enough, since what
 /// comes earlier is found at check-out.
@@ -52,7 +52,7 @@ pub struct Setup {
     /// What it counts.
     pub counters: Arc<Counters>,
     /// Where settled records go.
-    pub records: Option<Arc<ArrayQueue<Record>>>,
+    pub records: Option<Arc<ArrayQueue<Settled>>>,
 }
 
 /// Runs a shard on the calling thread until it is drained. `started` hears which driver is used.

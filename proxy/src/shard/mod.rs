@@ -22,7 +22,7 @@ use snapshot::SnapshotCell;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use store::record::Record;
+use store::record::Settled;
 
 /// All that a core owns.
 pub struct Shard<I: Io> {
@@ -45,7 +45,7 @@ pub struct Shard<I: Io> {
     /// Request ids.
     pub mint: RefCell<IdMint>,
     /// Where settled records go, if somebody listens.
-    pub records: Option<Arc<ArrayQueue<Record>>>,
+    pub records: Option<Arc<ArrayQueue<Settled>>>,
     /// Both clocks at the last tick.
     pub ticked: Cell<Now>,
     /// Accept no more; finish what is under way.

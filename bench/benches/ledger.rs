@@ -1,0 +1,224 @@
+//! What the ledger costs: a slot from open to done on the shard's side, and CPU per record on the
+//! ledger thread's side, at fixed batches and at a paced rate. CPU is the thread's own, user and
+//! system, syncs included; what the kernel does later on its own threads is not in it.
+//!
+//! `cargo bench -p bench --bench ledger [-- paced seconds]`; one line a figure.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use store::appender::{Appender, Options};
+use store::commit::{Due, POLL_NS};
+use store::disk::Folder;
+use store::ending::{Ending, Provenance};
+use store::record::{Attempt, Head, Window, flag};
+use store::segment;
+use store::slab::{Collector, Files, Geometry, Slab, SlabId};
+use store::state::State;
+use store::tail::Tail;
+
+const ROUNDS: usize = 7;
+const RECORDS: u64 = 150_000;
+const PACED_RECORDS_A_SECOND: u64 = 20_000;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let seconds = std::env::args().filter_map(|text| text.parse().ok()).next().unwrap_or(5);
+    let home = Home::new();
+    slot(&home)?;
+    for batch in [64, 1024, 4096] {
+        let mut rounds = Vec::new();
+        for round in 0..ROUNDS {
+            rounds.push(batches(&home, batch, round)?);
+        }
+        say(&format!("append, batch {batch}: CPU-ns a record"), rounds);
+    }
+    let rounds = (0..3).map(|round| paced(&home, seconds, round)).collect::<Result<_, _>>()?;
+    say(&format!("paced {PACED_RECORDS_A_SECOND}/s, commits each 20 ms: CPU-ns a record"), rounds);
+    Ok(())
+}
+
+fn say(what: &str, mut rounds: Vec<f64>) {
+    rounds.sort_by(f64::total_cmp);
+    let median = rounds[rounds.len() / 2];
+    let (least, most) = (rounds[0], rounds[rounds.len() - 1]);
+    #[expect(clippy::print_stdout, reason = "a bench says what it measured")]
+    {
+        println!("{what}: {median:.0} (of {}: {least:.0} to {most:.0})", rounds.len());
+    }
+}
+
+struct Home {
+    disk: PathBuf,
+    memory: PathBuf,
+}
+
+impl Home {
+    fn new() -> Home {
+        let name = format!("tollgate-bench-{}", std::process::id());
+        let disk = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(&name);
+        Home { disk, memory: PathBuf::from("/dev/shm").join(name) }
+    }
+
+    /// A slab of the default size, a thousand keys and three accounts a record.
+    fn slab(&self, start: u32) -> store::error::Result<(Slab, Collector)> {
+        Files::make(&self.memory, 1)?.create(SlabId { shard: 0, start }, Geometry::default())
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.disk);
+        let _ = std::fs::remove_dir_all(&self.memory);
+    }
+}
+
+fn head(count: u64) -> Head {
+    let mut head = Head {
+        key_id: count % 1000,
+        hold_picousd: 1_000_000,
+        opened_unix_ms: 1_700_000_000_000 + count / 20,
+        ..Head::default()
+    };
+    for (to, from) in head.request_id.iter_mut().zip(count.to_be_bytes()) {
+        *to = from;
+    }
+    let budget = u32::try_from(count % 1000).unwrap_or(0) * 2 + 1;
+    head.windows[0] = Window { budget_id: budget, window_id: 1 };
+    head.windows[1] = Window { budget_id: budget + 1, window_id: 660 };
+    head
+}
+
+const TAIL: Tail<'static> = Tail {
+    model_asked: "claude-sonnet-4-5",
+    model_sent: "claude-sonnet-4-5-20250929",
+    trace_id: Some([7; 16]),
+    session: "0f6d6f3e-7a3e-4a5f-9d2e-0c6f2a9b1e77",
+    end_user: "",
+    labels: store::tail::Labels::Given(&[]),
+    metadata: &[],
+};
+
+/// One exchange as a shard lives it.
+fn exchange(slab: &mut Slab, count: u64) -> bool {
+    let mut head = head(count);
+    let Some(slot) = slab.open(&head, &TAIL) else { return false };
+    head.attempt(Attempt { provider_id: 1, credential_id: 1, ..Attempt::default() });
+    slab.sent(&slot, &head);
+    slab.note(&slot, &[1200, 0, 0, 0, 0, 0, 0, 0], 0);
+    head.tokens = [1200, 0, 0, 0, 300, 0, 0, 0];
+    head.provenance = Provenance::Reported;
+    head.upstream_cost_picousd = 8_100_000_000;
+    head.cost_picousd = 8_100_000_000;
+    head.flags |= flag::PRICED;
+    slab.price(&slot, &head);
+    head.ending = Ending::Succeeded;
+    head.closed_unix_ms = head.opened_unix_ms + 900;
+    slab.done(slot, &head);
+    true
+}
+
+fn slot(home: &Home) -> store::error::Result<()> {
+    let (mut slab, mut collector) = home.slab(1)?;
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS * 3 {
+        let from = cpu();
+        for count in 0..10_000 {
+            black_box(exchange(&mut slab, count));
+        }
+        rounds.push((cpu() - from) as f64 / 10_000.0);
+        collector.take(|record| {
+            black_box(record.len());
+            Ok(true)
+        })?;
+        collector.free()?;
+    }
+    say("slot, open, sent, noted, priced, done: ns", rounds);
+    Ok(())
+}
+
+fn batches(home: &Home, batch: u64, round: usize) -> store::error::Result<f64> {
+    let folder = home.disk.join(format!("batch-{batch}-{round}"));
+    let disk = Folder::make(&folder).map_err(io)?;
+    segment::prepare(&disk, segment::SEGMENT_BYTES)?;
+    let (mut slab, mut collector) = home
+        .slab(u32::try_from(100 + batch).unwrap_or(0) * 10 + u32::try_from(round).unwrap_or(0))?;
+    let options = Options { node: 1, segment_bytes: segment::SEGMENT_BYTES };
+    let (mut appender, _) = Appender::open(&disk, options, None)?;
+    let (mut spent, mut count) = (0, 0);
+    while count < RECORDS {
+        for _ in 0..batch {
+            exchange(&mut slab, count);
+            count += 1;
+        }
+        let from = cpu();
+        collector.take(|record| appender.push(record, 0))?;
+        appender.commit()?;
+        while collector.pending() > 0 {
+            collector.free()?;
+            collector.take(|record| appender.push(record, 0))?;
+            appender.commit()?;
+        }
+        collector.free()?;
+        spent += cpu() - from;
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+    Ok(spent as f64 / count as f64)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a paced load has a real clock")]
+fn paced(home: &Home, seconds: u64, round: u32) -> store::error::Result<f64> {
+    let folder = home.disk.join(format!("paced-{round}"));
+    let disk = Folder::make(&folder).map_err(io)?;
+    segment::prepare(&disk, segment::SEGMENT_BYTES)?;
+    let state = State::open(&folder.join("state.redb"), || 1)?;
+    let (mut slab, mut collector) = home.slab(50_000 + round)?;
+    let began = Instant::now();
+    let shard = std::thread::spawn(move || {
+        let (mut count, mut busy) = (0, 0_u64);
+        while began.elapsed() < Duration::from_secs(seconds) {
+            let due = began.elapsed().as_micros() as u64 * PACED_RECORDS_A_SECOND / 1_000_000;
+            while count < due {
+                busy += u64::from(!exchange(&mut slab, count));
+                count += 1;
+            }
+            std::thread::park_timeout(Duration::from_micros(500));
+        }
+        (count - busy, busy)
+    });
+    let options = Options { node: 1, segment_bytes: segment::SEGMENT_BYTES };
+    let (mut appender, _) = Appender::open(&disk, options, None)?;
+    let (from, mut records, mut saved) = (cpu(), 0, 0);
+    while !shard.is_finished() || collector.pending() > 0 {
+        let now = began.elapsed().as_nanos() as u64;
+        records += collector.take(|record| appender.push(record, now))?;
+        if appender.due(now) == Due::Now {
+            appender.commit()?;
+            collector.free()?;
+            // The checkpoint of each second is part of the price.
+            if now > saved + 1_000_000_000 {
+                saved = now;
+                if let Some(changes) = appender.changes() {
+                    state.save(&changes)?;
+                    appender.saved();
+                }
+            }
+        }
+        std::thread::park_timeout(Duration::from_nanos(POLL_NS));
+    }
+    appender.commit()?;
+    let spent = cpu() - from;
+    let (settled, busy) = shard.join().unwrap_or_default();
+    assert_eq!((records, busy), (settled, 0), "every exchange had a slot and was collected");
+    let _ = std::fs::remove_dir_all(&folder);
+    Ok(spent as f64 / records as f64)
+}
+
+fn cpu() -> u64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn io(source: std::io::Error) -> store::error::Error {
+    store::error::Error::Io { what: "making the bench's folder", source }
+}

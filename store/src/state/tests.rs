@@ -1,0 +1,101 @@
+use super::*;
+use crate::slab::tests::Memory;
+
+fn row(n: u8) -> KeyRow {
+    KeyRow {
+        digest: [n; 32],
+        name: format!("key {n}"),
+        prefix: "tg-abcdef".to_owned(),
+        project_id: 4,
+        expires_unix_ms: Some(99),
+        limits: Limits { requests_per_minute: Some(0), concurrent: Some(5), ..Limits::default() },
+        budgets: vec![
+            Budget { budget_id: 0, period: Period::Total, limit_picousd: 10 },
+            Budget { budget_id: 0, period: Period::Month, limit_picousd: u64::MAX },
+        ],
+        models: Some(vec!["fable-*".to_owned()]),
+        ..KeyRow::default()
+    }
+}
+
+fn path(memory: &Memory) -> std::path::PathBuf {
+    std::fs::create_dir_all(&memory.0).unwrap();
+    memory.0.join("state.redb")
+}
+
+#[test]
+fn the_identity_is_minted_once_and_starts_only_go_up() {
+    let memory = Memory::new();
+    let path = path(&memory);
+    {
+        let state = State::open(&path, || 77).unwrap();
+        assert_eq!((state.node(), state.start(0).unwrap(), state.start(0).unwrap()), (77, 1, 2));
+        assert!(state.checkpoint().unwrap().is_none());
+    }
+    let state = State::open(&path, || 78).unwrap();
+    assert_eq!(state.node(), 77);
+    // A store that was lost would begin at 1 again; the log knows better.
+    assert_eq!((state.start(40).unwrap(), state.start(0).unwrap()), (41, 42));
+}
+
+#[test]
+fn keys_come_back_as_they_were_given() {
+    let memory = Memory::new();
+    let path = path(&memory);
+    let state = State::open(&path, || 1).unwrap();
+    assert!(state.key(1).unwrap().is_none());
+    let (mut one, mut two) = (row(1), KeyRow { digest: [2; 32], ..KeyRow::default() });
+    state.add_key(&mut one).unwrap();
+    state.add_key(&mut two).unwrap();
+    assert_eq!((one.id, two.id), (1, 2));
+    assert_eq!((one.budgets[0].budget_id, one.budgets[1].budget_id), (1, 2));
+    assert!(state.add_key(&mut row(1)).is_err(), "one digest, one key");
+    one.state = KeyState::Revoked;
+    state.change_key(&one).unwrap();
+    assert!(state.change_key(&KeyRow { id: 9, ..two.clone() }).is_err(), "another key's digest");
+    assert!(state.change_key(&KeyRow { id: 9, digest: [9; 32], ..row(9) }).is_err(), "no such key");
+    drop(state);
+    let state = State::open(&path, || 1).unwrap();
+    let mut rows = Vec::new();
+    state.keys(|row| rows.push(row)).unwrap();
+    assert_eq!(rows, [one, two]);
+}
+
+#[test]
+fn a_key_has_its_bounds() {
+    let long = KeyRow { name: "x".repeat(257), ..row(1) };
+    let many = KeyRow { models: Some(vec!["m".to_owned(); 257]), ..row(1) };
+    let rich = KeyRow { budgets: vec![Budget::default(); 7], ..row(1) };
+    assert!([long, many, rich].iter().all(|row| row.encode().is_err()));
+    let bytes = row(1).encode().unwrap();
+    assert_eq!(KeyRow::decode(0, &bytes), Some(row(1)));
+    for len in 0..bytes.len() {
+        assert_eq!(KeyRow::decode(0, &bytes[..len]), None, "{len}");
+    }
+    let none = KeyRow { models: Some(Vec::new()), ..row(1) };
+    assert_eq!(KeyRow::decode(0, &none.encode().unwrap()), Some(none), "none is not all");
+}
+
+#[test]
+fn a_checkpoint_is_one_unit_and_adds_up() {
+    let memory = Memory::new();
+    let path = path(&memory);
+    let total = |n| Total { exchanges: n, cost_picousd: u128::MAX, ..Total::default() };
+    let changes = |segment, accounts: &[u64]| Changes {
+        position: Position { segment, next_seq: segment * 10, ..Position::default() },
+        slabs: vec![SlabMark { slab: segment, settle_sequence: 5 }],
+        totals: accounts
+            .iter()
+            .map(|id| Stated { account: Account::key(*id), total: total(segment) })
+            .collect(),
+    };
+    {
+        let state = State::open(&path, || 1).unwrap();
+        state.save(&changes(1, &[1, 2])).unwrap();
+        state.save(&changes(2, &[2, 3])).unwrap();
+    }
+    let read = State::open(&path, || 1).unwrap().checkpoint().unwrap().unwrap();
+    assert_eq!((read.position, &read.slabs), (changes(2, &[]).position, &changes(2, &[]).slabs));
+    let counts = [1, 2, 3].map(|id| read.balances.total(Account::key(id)).exchanges);
+    assert_eq!((counts, read.balances.len()), ([1, 2, 2], 3));
+}
