@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use crate::asked::Asked;
 use std::sync::Arc;
-use store::record::Record;
+use store::record::Settled;
 use tollgate::observe::counters::Counters;
 
 /// How a connection ended for whoever watched it.
@@ -60,7 +60,7 @@ pub struct Outcome {
     /// The shard's counters after its end.
     pub counters: Arc<Counters>,
     /// Settled records, in order.
-    pub records: Vec<Record>,
+    pub records: Vec<Settled>,
     /// What only the scripted transport shows.
     pub inside: Option<Inside>,
 }
@@ -110,7 +110,7 @@ impl Outcome {
     /// Names of the endings of the settled records.
     #[must_use]
     pub fn endings(&self) -> Vec<String> {
-        self.records.iter().map(|record| record.ending.as_str().to_owned()).collect()
+        self.records.iter().map(|record| record.ending.name().to_owned()).collect()
     }
 
     /// Statuses of all answers of a client.
