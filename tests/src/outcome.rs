@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use crate::asked::Asked;
 use std::sync::Arc;
-use store::record::Record;
+use store::record::Settled;
 use tollgate::observe::counters::Counters;
 
 /// How a connection ended for whoever watched it.
@@ -60,7 +60,7 @@ pub struct Outcome {
     /// The shard's counters after its end.
     pub counters: Arc<Counters>,
     /// Settled records, in order.
-    pub records: Vec<Record>,
+    pub records: Vec<Settled>,
     /// What only the scripted transport shows.
     pub inside: Option<Inside>,
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use store::record::Record;
+use store::record::Settled;
 use tollgate::config::{Config, Env, parse};
 use tollgate::io::runtime::Choice;
 use tollgate::observe::counters::Counters;
@@ -75,7 +75,7 @@ file = "prices.json"
 pub(crate) struct Kit {
     pub(crate) mailbox: Mailbox,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) records: Arc<ArrayQueue<Record>>,
+    pub(crate) records: Arc<ArrayQueue<Settled>>,
 }
 
 /// A shard under `config`.
@@ -98,7 +98,7 @@ pub(crate) fn setup(config: &Config, driver: Choice, mailbox: Mailbox) -> (Setup
 }
 
 impl Kit {
-    pub(crate) fn take_records(&self) -> Vec<Record> {
+    pub(crate) fn take_records(&self) -> Vec<Settled> {
         std::iter::from_fn(|| self.records.pop()).collect()
     }
 }
