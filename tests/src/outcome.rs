@@ -108,7 +108,7 @@ impl Outcome {
     /// Names of the endings of the settled records.
     #[must_use]
     pub fn endings(&self) -> Vec<String> {
-        self.records.iter().map(|record| record.ending.as_str().to_owned()).collect()
+        self.records.iter().map(|record| record.ending.name().to_owned()).collect()
     }
 
     /// Statuses of all answers of a client.
