@@ -20,21 +20,26 @@ use store::tail::Tail;
 
 const ROUNDS: usize = 7;
 const RECORDS: u64 = 150_000;
+/// Nearly every record of a batch states totals of its own: the dearest case.
+const MANY_KEYS: u64 = 1000;
+/// A small team.
+const FEW_KEYS: u64 = 10;
 const PACED_RECORDS_A_SECOND: u64 = 20_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = std::env::args().filter_map(|text| text.parse().ok()).next().unwrap_or(5);
     let home = Home::new();
     slot(&home)?;
-    for batch in [64, 1024, 4096] {
-        let mut rounds = Vec::new();
-        for round in 0..ROUNDS {
-            rounds.push(batches(&home, batch, round)?);
-        }
-        say(&format!("append, batch {batch}: CPU-ns a record"), rounds);
+    for (batch, keys) in [(64, MANY_KEYS), (1024, MANY_KEYS), (4096, MANY_KEYS), (1024, FEW_KEYS)] {
+        let rounds = (0..ROUNDS).map(|round| batches(&home, batch, keys, round));
+        let what = format!("append, batch {batch}, {keys} keys: CPU-ns a record");
+        say(&what, rounds.collect::<Result<_, _>>()?);
     }
-    let rounds = (0..3).map(|round| paced(&home, seconds, round)).collect::<Result<_, _>>()?;
-    say(&format!("paced {PACED_RECORDS_A_SECOND}/s, commits each 20 ms: CPU-ns a record"), rounds);
+    for (keys, from) in [(MANY_KEYS, 0), (FEW_KEYS, 100)] {
+        let rounds = (from..from + 3).map(|round| paced(&home, seconds, keys, round));
+        let what = format!("paced {PACED_RECORDS_A_SECOND}/s, {keys} keys: CPU-ns a record");
+        say(&what, rounds.collect::<Result<_, _>>()?);
+    }
     Ok(())
 }
 
@@ -73,9 +78,9 @@ impl Drop for Home {
     }
 }
 
-fn head(count: u64) -> Head {
+fn head(count: u64, keys: u64) -> Head {
     let mut head = Head {
-        key_id: count % 1000,
+        key_id: count % keys,
         hold_picousd: 1_000_000,
         opened_unix_ms: 1_700_000_000_000 + count / 20,
         ..Head::default()
@@ -83,7 +88,7 @@ fn head(count: u64) -> Head {
     for (to, from) in head.request_id.iter_mut().zip(count.to_be_bytes()) {
         *to = from;
     }
-    let budget = u32::try_from(count % 1000).unwrap_or(0) * 2 + 1;
+    let budget = u32::try_from(count % keys).unwrap_or(0) * 2 + 1;
     head.windows[0] = Window { budget_id: budget, window_id: 1 };
     head.windows[1] = Window { budget_id: budget + 1, window_id: 660 };
     head
@@ -100,8 +105,8 @@ const TAIL: Tail<'static> = Tail {
 };
 
 /// One exchange as a shard lives it.
-fn exchange(slab: &mut Slab, count: u64) -> bool {
-    let mut head = head(count);
+fn exchange(slab: &mut Slab, count: u64, keys: u64) -> bool {
+    let mut head = head(count, keys);
     let Some(slot) = slab.open(&head, &TAIL) else { return false };
     head.attempt(Attempt { provider_id: 1, credential_id: 1, ..Attempt::default() });
     slab.sent(&slot, &head);
@@ -119,12 +124,13 @@ fn exchange(slab: &mut Slab, count: u64) -> bool {
 }
 
 fn slot(home: &Home) -> store::error::Result<()> {
+    let keys = MANY_KEYS;
     let (mut slab, mut collector) = home.slab(1)?;
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS * 3 {
         let from = cpu();
         for count in 0..10_000 {
-            black_box(exchange(&mut slab, count));
+            black_box(exchange(&mut slab, count, keys));
         }
         rounds.push((cpu() - from) as f64 / 10_000.0);
         collector.take(|record| {
@@ -137,18 +143,18 @@ fn slot(home: &Home) -> store::error::Result<()> {
     Ok(())
 }
 
-fn batches(home: &Home, batch: u64, round: usize) -> store::error::Result<f64> {
-    let folder = home.disk.join(format!("batch-{batch}-{round}"));
+fn batches(home: &Home, batch: u64, keys: u64, round: usize) -> store::error::Result<f64> {
+    let folder = home.disk.join(format!("batch-{batch}-{keys}-{round}"));
     let disk = Folder::make(&folder).map_err(io)?;
     segment::prepare(&disk, segment::SEGMENT_BYTES)?;
     let (mut slab, mut collector) = home
-        .slab(u32::try_from(100 + batch).unwrap_or(0) * 10 + u32::try_from(round).unwrap_or(0))?;
+        .slab(u32::try_from(keys + batch).unwrap_or(0) * 10 + u32::try_from(round).unwrap_or(0))?;
     let options = Options { node: 1, segment_bytes: segment::SEGMENT_BYTES };
     let (mut appender, _) = Appender::open(&disk, options, None)?;
     let (mut spent, mut count) = (0, 0);
     while count < RECORDS {
         for _ in 0..batch {
-            exchange(&mut slab, count);
+            exchange(&mut slab, count, keys);
             count += 1;
         }
         let from = cpu();
@@ -167,7 +173,7 @@ fn batches(home: &Home, batch: u64, round: usize) -> store::error::Result<f64> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a paced load has a real clock")]
-fn paced(home: &Home, seconds: u64, round: u32) -> store::error::Result<f64> {
+fn paced(home: &Home, seconds: u64, keys: u64, round: u32) -> store::error::Result<f64> {
     let folder = home.disk.join(format!("paced-{round}"));
     let disk = Folder::make(&folder).map_err(io)?;
     segment::prepare(&disk, segment::SEGMENT_BYTES)?;
@@ -179,7 +185,7 @@ fn paced(home: &Home, seconds: u64, round: u32) -> store::error::Result<f64> {
         while began.elapsed() < Duration::from_secs(seconds) {
             let due = began.elapsed().as_micros() as u64 * PACED_RECORDS_A_SECOND / 1_000_000;
             while count < due {
-                busy += u64::from(!exchange(&mut slab, count));
+                busy += u64::from(!exchange(&mut slab, count, keys));
                 count += 1;
             }
             std::thread::park_timeout(Duration::from_micros(500));

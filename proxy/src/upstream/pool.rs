@@ -15,7 +15,7 @@ use std::task::{Context, Waker};
 
 /// Idle connections kept for a host. With as many clients at once as this, an upstream of the same
 /// speed is asked over connections that stand already: at 64, 128 busy clients made a new one for
-/// every eleventh call (ADR 0006). Each holds one buffer of 8 KiB.
+/// every eleventh call (ADR 0008). Each holds one buffer of 8 KiB.
 pub const IDLE_MAX: usize = 256;
 
 /// Addresses whose (maybe empty) lists are kept.
