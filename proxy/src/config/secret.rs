@@ -31,7 +31,7 @@ impl SecretRef {
         match text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
             Some(name) if is_variable(name) => Ok(SecretRef::Variable(name.into())),
             Some(_) => Err("the name in \"${…}\" is not that of an environment variable"),
-            None => Err("a secret does not belong into this file: write \"${VARIABLE}\" or \
+            None => Err("a secret does not belong in this file: write \"${VARIABLE}\" or \
                      \"file:/path\""),
         }
     }

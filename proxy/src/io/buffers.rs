@@ -9,9 +9,10 @@ use std::cell::RefCell;
 /// 2 KB and the small calls of tools below 4 KB.
 pub const BUFFER_BYTES: usize = 8 * 1024;
 
-/// Buffers kept for the next taker: three a busy connection, for some 300 of them. Beyond that
-/// memory goes back to the allocator.
-const KEPT_MAX: usize = 1024;
+/// Buffers kept for the next taker: 2 MiB a shard, three buffers each for some 80 busy connections.
+/// What a burst of connections needed beyond that goes back to the allocator, or resident memory
+/// would only ever follow the largest burst.
+const KEPT_MAX: usize = 256;
 
 /// A free list of equal buffers.
 #[derive(Default)]

@@ -259,12 +259,14 @@ fn head<I: Io>(
 
 /// A request that its head alone rules out. If nothing follows the head, the connection lives on.
 fn refused_origin<I: Io>(shard: &Shard<I>, bytes: &[u8], head: &RequestHead) -> Origin {
-    let dialect = routes::guess_dialect(bytes);
+    let route = routes::guess(bytes);
+    let dialect = route.map_or(Dialect::Chat, Route::dialect);
     let ends_here = head.framing == Framing::None && !head.upgrade;
     Origin {
         is_head: head.method == Method::Head,
         close: !head.keep_alive || !ends_here || head.method == Method::Connect,
         is_10: head.minor == 0,
+        route,
         ..origin(shard, dialect)
     }
 }

@@ -65,6 +65,7 @@ pub(super) fn slot<'s, I: Io>(
             opened_unix_ms: now.wall.0,
             snapshot_version: snapshot.version,
             provider_id: plan.candidate.provider.0,
+            price_version: snapshot.prices.version,
             ..Head::default()
         },
         model: Text::from(plan.asked),

@@ -70,10 +70,15 @@ pub(super) fn check_method(route: Route, method: Method, upgrade: bool) -> Resul
 
 /// The dialect to answer in when the head itself is broken: what its first line seems to ask for.
 pub(super) fn guess_dialect(head: &[u8]) -> Dialect {
+    guess(head).map_or(Dialect::Chat, Route::dialect)
+}
+
+/// The route that the first line of a head seems to ask for.
+pub(super) fn guess(head: &[u8]) -> Option<Route> {
     let line = head.split(|b| *b == b'\r' || *b == b'\n').find(|line| !line.is_empty());
     let path = line.and_then(|line| line.split(|b| *b == b' ').nth(1)).unwrap_or_default();
     let path = path.split(|b| *b == b'?').next().unwrap_or_default();
-    of_path(path).map_or(Dialect::Chat, Route::dialect)
+    of_path(path)
 }
 
 #[cfg(test)]

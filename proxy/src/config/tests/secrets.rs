@@ -7,10 +7,10 @@ fn a_secret_comes_from_elsewhere_and_is_never_shown() {
     for (reference, wanted) in [
         (
             SECRET,
-            "a secret does not belong into this file: write \"${VARIABLE}\" or \
+            "a secret does not belong in this file: write \"${VARIABLE}\" or \
              \"file:/path\"",
         ),
-        ("", "a secret does not belong into this file: write \"${VARIABLE}\" or \"file:/path\""),
+        ("", "a secret does not belong in this file: write \"${VARIABLE}\" or \"file:/path\""),
         ("${}", "the name in \"${…}\" is not that of an environment variable"),
         ("${1A}", "the name in \"${…}\" is not that of an environment variable"),
         ("${sk-0123}", "the name in \"${…}\" is not that of an environment variable"),
