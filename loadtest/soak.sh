@@ -12,7 +12,7 @@
 # Prints the figures; nothing is installed or left over.
 set -euo pipefail
 
-seconds=60 connections=200 shards=2 driver=uring faults=30 bin=target/release tollgate= keep=
+seconds=60 connections=200 shards=2 driver=uring faults=10 bin=target/release tollgate= keep=
 large= here=$(cd "$(dirname "$0")" && pwd)
 growth=2 pooled=5s
 usage() {
@@ -23,7 +23,7 @@ usage: loadtest/soak.sh [options]
   --shards N           shards of the gateway (default 2)
   --driver D           uring or epoll (default uring)
   --large              also the classes with megabytes; memory is then printed and not judged
-  --faults F           faulty part of the traffic, as `loadtest mix` takes it (default 30)
+  --faults F           faulty part of the traffic, as `loadtest mix` takes it (default 10)
   --growth P           percent by which memory may grow after 20 s (default 2)
   --pooled D           age of a pooled upstream connection (default 5s)
   --bin DIR            where loadtest, standin and tollgate are (default target/release)
