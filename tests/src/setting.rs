@@ -8,6 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use store::record::Settled;
 use tollgate::config::{Config, Env, parse};
+use tollgate::control::keys;
+use tollgate::exchange::time::UnixMs;
 use tollgate::io::runtime::Choice;
 use tollgate::observe::counters::Counters;
 use tollgate::server::thread::Setup;
@@ -90,6 +92,7 @@ pub(crate) fn setup(config: &Config, driver: Choice, mailbox: Mailbox) -> (Setup
         core: None,
         snapshot: config.snapshot.clone(),
         addresses: Arc::new(Addresses::default()),
+        keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),
         mailbox: kit.mailbox.clone(),
         counters: kit.counters.clone(),
         records: Some(kit.records.clone()),

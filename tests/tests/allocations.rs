@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use tollgate::config::Env;
+use tollgate::control::keys;
+use tollgate::exchange::time::UnixMs;
 use tollgate::io::Io;
 use tollgate::io::listen::RingListener;
 use tollgate::io::ring::RingIo;
@@ -60,6 +62,7 @@ fn setup(upstream: SocketAddr) -> Setup {
         core: None,
         snapshot: config.snapshot,
         addresses: Arc::default(),
+        keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),
         mailbox: Mailbox::default(),
         counters: Arc::default(),
         records: None,

@@ -139,7 +139,7 @@ fn tell_start(config: &Config, node: &Node, limit: &str, admin: std::net::Socket
         }
     }
     line("models", &format!("{}, aliases {}", snapshot.models.len(), snapshot.aliases.len()));
-    line("keys", &snapshot.keys.len().to_string());
+    line("keys", &node.keys.len().to_string());
     line("prices", &format!("version {}", snapshot.prices.version));
     line("admin", &format!("http://{admin}"));
     line("data", &format!("http://{}", node.data));
@@ -147,7 +147,7 @@ fn tell_start(config: &Config, node: &Node, limit: &str, admin: std::net::Socket
 }
 
 fn print_records(config: &Config, node: &Node) -> io::Result<Printer> {
-    let names = Names::of(&config.snapshot);
+    let names = Names::of(&config.snapshot, &node.keys);
     let records = node.records.clone();
     Printer::start(
         move |each| records.take(each),

@@ -40,7 +40,7 @@ pub fn report(config: &Config) -> String {
     for (name, target) in sorted(snapshot.aliases.iter()) {
         line(&mut text, &format!("  alias      {name} -> {target}"));
     }
-    line(&mut text, &format!("  keys       {}", snapshot.keys.len()));
+    line(&mut text, &format!("  keys       {}", config.keys.len()));
     line(&mut text, &format!("  prices     version {}", snapshot.prices.version));
     text
 }
@@ -72,7 +72,7 @@ pub fn report_json(config: &Config) -> String {
         "providers": providers,
         "models": models,
         "aliases": aliases,
-        "keys": snapshot.keys.len(),
+        "keys": config.keys.len(),
         "price_version": snapshot.prices.version,
     })
     .to_string()

@@ -9,11 +9,10 @@ use super::prices;
 use super::reader::nearest;
 use super::routing::routing;
 use super::snapshot::{Bounds, Deadlines, REQUEST_BYTES, Snapshot};
-use crate::exchange::bundle::Bundle;
-use crate::exchange::ids::KeyId;
+use crate::exchange::keys::Digest;
+use crate::exchange::limits::KeyLimits;
 use crate::exchange::price::PriceList;
 use crate::io::runtime::Choice;
-use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +58,8 @@ pub struct Config {
     pub file: Box<str>,
     /// The node's name, if it has one.
     pub node: Option<Box<str>>,
+    /// The keys it declares.
+    pub keys: Vec<DeclaredKey>,
     /// What the shards read; version 1.
     pub snapshot: Arc<Snapshot>,
     /// Where clients call.
@@ -71,6 +72,17 @@ pub struct Config {
     pub driver: Choice,
     /// What is allowed and probably not meant.
     pub warnings: Vec<Finding>,
+}
+
+/// A key that the configuration declares.
+#[derive(Clone, Debug)]
+pub struct DeclaredKey {
+    /// Its name, for people.
+    pub name: Box<str>,
+    /// SHA-256 of its text.
+    pub digest: Digest,
+    /// What it may do.
+    pub limits: KeyLimits,
 }
 
 /// Compiles a file. The result counts only while `findings` is clean.
@@ -96,7 +108,6 @@ pub(super) fn compile(
         providers: routing.providers,
         models: routing.models,
         aliases: routing.aliases,
-        keys,
         prices,
         deadlines,
         bounds,
@@ -104,6 +115,7 @@ pub(super) fn compile(
     Some(Config {
         file: name.into(),
         node: file.node.as_ref().map(|node| node.value.clone()),
+        keys,
         snapshot: Arc::new(snapshot),
         listen_data,
         listen_admin,
@@ -132,10 +144,10 @@ fn price_list(file: &File, folder: &Path, env: &dyn Env, findings: &mut Findings
     })
 }
 
-fn keys(written: &[file::Key], findings: &mut Findings<'_>) -> HashMap<[u8; 32], Arc<Bundle>> {
-    let mut keys = HashMap::new();
+fn keys(written: &[file::Key], findings: &mut Findings<'_>) -> Vec<DeclaredKey> {
+    let mut keys: Vec<DeclaredKey> = Vec::new();
     let mut names = Seen::new("key");
-    for (n, key) in written.iter().enumerate() {
+    for key in written {
         if let Some(name) = &key.name {
             printable(name, "the name of a key", findings);
             names.note(name, findings);
@@ -150,10 +162,10 @@ fn keys(written: &[file::Key], findings: &mut Findings<'_>) -> HashMap<[u8; 32],
             findings.error(sha256.at, "sha256 is the digest of an empty key");
         }
         let name = key.name.as_ref().map_or("", |name| &name.value);
-        let bundle = Arc::new(Bundle::new(KeyId(n as u64 + 1), name));
-        if keys.insert(digest, bundle).is_some() {
+        if keys.iter().any(|key| key.digest == digest) {
             findings.error(sha256.at, "another [[key]] has the same sha256");
         }
+        keys.push(DeclaredKey { name: name.into(), digest, limits: KeyLimits::default() });
     }
     if written.is_empty() {
         findings.warn(0, "there is no [[key]]: every call will be refused");

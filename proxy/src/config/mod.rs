@@ -20,7 +20,7 @@ mod reader;
 mod routing;
 mod secret;
 
-pub use compile::Config;
+pub use compile::{Config, DeclaredKey};
 pub use env::{Env, ProcessEnv};
 pub use findings::{ConfigErrors, Finding};
 

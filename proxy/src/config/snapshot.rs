@@ -1,13 +1,11 @@
 //! The compiled configuration: immutable, indexed, versioned. What a shard reads.
 
-use crate::exchange::bundle::Bundle;
 use crate::exchange::ids::{CredentialIx, ProviderId};
 use crate::exchange::plan::Candidate;
 use crate::exchange::price::PriceList;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Published whole, validated whole, never mutated.
@@ -21,8 +19,6 @@ pub struct Snapshot {
     pub models: HashMap<Box<str>, Box<[Candidate]>>,
     /// Other spellings of a public model name, or of `provider/model`.
     pub aliases: HashMap<Box<str>, Box<str>>,
-    /// SHA-256 of the key → its bundle.
-    pub keys: HashMap<[u8; 32], Arc<Bundle>>,
     /// What tokens cost.
     pub prices: PriceList,
     /// Every deadline, named.

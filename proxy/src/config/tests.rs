@@ -208,8 +208,8 @@ fn every_key_of_a_full_file_is_in_the_result() {
     for (n, byte) in digest.iter_mut().enumerate() {
         *byte = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef][n % 8];
     }
-    assert_eq!(&*snapshot.keys[&digest].name, "first");
-    assert_eq!(snapshot.keys.len(), 2);
+    assert_eq!((&*config.keys[0].name, config.keys[0].digest), ("first", digest));
+    assert_eq!(config.keys.len(), 2);
     assert_eq!(snapshot.bounds.request_bytes, 1 << 20);
     assert_eq!(snapshot.bounds.held_bytes, 4 << 20);
     let d = snapshot.deadlines;

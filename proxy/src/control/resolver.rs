@@ -85,7 +85,6 @@ mod tests {
             providers: Box::new([provider]),
             models: HashMap::new(),
             aliases: HashMap::new(),
-            keys: HashMap::new(),
             prices: Default::default(),
             deadlines: Default::default(),
             bounds: Default::default(),

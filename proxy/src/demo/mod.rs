@@ -151,7 +151,7 @@ fn show(answer: &Answer, say: &mut dyn FnMut(&str)) {
 }
 
 fn receipt(world: &World, record: &Settled, say: &mut dyn FnMut(&str)) {
-    let names = Names::of(&world.config.snapshot);
+    let names = Names::of(&world.config.snapshot, &world.node.keys);
     let rows = receipt::rows(record, &names);
     receipt::lines(&rows).iter().for_each(|line| say(line));
 }

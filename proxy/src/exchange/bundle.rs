@@ -38,8 +38,8 @@ pub struct Bundle {
     pub name: Box<str>,
     /// Its limits.
     pub limits: Limits,
-    /// One store here is seen by every shard at once.
-    state: AtomicU32,
+    /// One store here is seen by every shard at once, by whichever bundle of the key.
+    state: Arc<AtomicU32>,
 }
 
 impl Bundle {
@@ -50,7 +50,12 @@ impl Bundle {
 
     /// An active key.
     pub fn with_limits(key: KeyId, name: &str, limits: Limits) -> Bundle {
-        Bundle { key, name: name.into(), limits, state: AtomicU32::new(ACTIVE) }
+        Bundle { key, name: name.into(), limits, state: Arc::new(AtomicU32::new(ACTIVE)) }
+    }
+
+    /// The same key with other limits: the state word stays one.
+    pub fn changed(&self, limits: Limits) -> Bundle {
+        Bundle { key: self.key, name: self.name.clone(), limits, state: self.state.clone() }
     }
 
     /// What the state word says now.
@@ -114,5 +119,6 @@ mod tests {
         bundle.enable();
         bundle.disable();
         assert_eq!(bundle.standing(), Err(Refusal::KeyRevoked));
+        assert_eq!(bundle.changed(Limits::default()).standing(), Err(Refusal::KeyRevoked));
     }
 }

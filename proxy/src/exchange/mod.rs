@@ -7,6 +7,7 @@ pub mod bundle;
 pub mod call;
 pub mod demand;
 pub mod ids;
+pub mod keys;
 pub mod limits;
 pub mod models;
 pub mod money;

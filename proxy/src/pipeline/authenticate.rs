@@ -4,8 +4,8 @@
 //! one with every call is hashed and looked up once. Only the key's state is read every time.
 
 use super::client::Client;
-use crate::config::snapshot::Snapshot;
 use crate::exchange::bundle::{Bundle, Principal};
+use crate::exchange::keys::{Digest, KeyTable};
 use crate::exchange::refusal::Refusal;
 use ring::digest::{SHA256, digest};
 use std::sync::Arc;
@@ -18,16 +18,13 @@ pub(super) struct Caller {
     /// The last one that was good, and what it stands for.
     known: Vec<u8>,
     bundle: Option<Arc<Bundle>>,
-    /// The configuration in which it was found.
+    /// The version of the table in which it was found.
     version: u64,
 }
 
 /// Who calls.
-pub(super) fn identify<S>(
-    client: &mut Client<S>,
-    snapshot: &Snapshot,
-) -> Result<Principal, Refusal> {
-    client.caller.identify(snapshot)
+pub(super) fn identify<S>(client: &mut Client<S>, keys: &KeyTable) -> Result<Principal, Refusal> {
+    client.caller.identify(keys)
 }
 
 impl Caller {
@@ -38,40 +35,38 @@ impl Caller {
     }
 
     /// Who calls. Unknown credentials are not told from missing ones.
-    pub(super) fn identify(&mut self, snapshot: &Snapshot) -> Result<Principal, Refusal> {
+    pub(super) fn identify(&mut self, keys: &KeyTable) -> Result<Principal, Refusal> {
         if self.presented.is_empty() {
             return Err(Refusal::InvalidApiKey);
         }
         let bundle = match &self.bundle {
-            Some(bundle) if self.is_known(snapshot) => bundle.clone(),
-            _ => self.look_up(snapshot)?,
+            Some(bundle) if self.is_known(keys) => bundle.clone(),
+            _ => self.look_up(keys)?,
         };
-        if !bundle.is_active() {
-            return Err(Refusal::KeyRevoked);
-        }
+        bundle.standing()?;
         Ok(Principal { bundle })
     }
 
     /// Compares with what this same connection has sent before: the time it takes tells the
     /// client nothing that it did not say itself.
-    fn is_known(&self, snapshot: &Snapshot) -> bool {
-        self.version == snapshot.version && self.known == self.presented
+    fn is_known(&self, keys: &KeyTable) -> bool {
+        self.version == keys.version() && self.known == self.presented
     }
 
     #[inline(never)]
-    fn look_up(&mut self, snapshot: &Snapshot) -> Result<Arc<Bundle>, Refusal> {
+    fn look_up(&mut self, keys: &KeyTable) -> Result<Arc<Bundle>, Refusal> {
         self.bundle = None;
-        let key = sha256(&self.presented);
-        let bundle = snapshot.keys.get(&key).ok_or(Refusal::InvalidApiKey)?.clone();
+        // Before the look-up: a change in between costs one more, and is not missed.
+        self.version = keys.version();
+        let bundle = keys.find(&sha256(&self.presented)).ok_or(Refusal::InvalidApiKey)?;
         self.known.clone_from(&self.presented);
-        self.version = snapshot.version;
         self.bundle = Some(bundle.clone());
         Ok(bundle)
     }
 }
 
 /// SHA-256, the form in which keys are known.
-fn sha256(text: &[u8]) -> [u8; 32] {
+fn sha256(text: &[u8]) -> Digest {
     let mut out = [0; 32];
     out.copy_from_slice(digest(&SHA256, text).as_ref());
     out
@@ -81,43 +76,26 @@ fn sha256(text: &[u8]) -> [u8; 32] {
 mod tests {
     use super::*;
     use crate::exchange::ids::KeyId;
-    use std::collections::HashMap;
-
-    fn snapshot(version: u64, keys: &[(&str, &Arc<Bundle>)]) -> Snapshot {
-        let keys = keys.iter().map(|(text, b)| (sha256(text.as_bytes()), Arc::clone(b)));
-        Snapshot {
-            version,
-            providers: Box::new([]),
-            models: HashMap::new(),
-            aliases: HashMap::new(),
-            keys: keys.collect(),
-            prices: Default::default(),
-            deadlines: Default::default(),
-            bounds: Default::default(),
-        }
-    }
 
     #[test]
-    fn what_is_remembered_holds_only_for_the_same_text_and_the_same_configuration() {
+    fn what_is_remembered_holds_only_for_the_same_text_and_the_same_keys() {
         let (first, second) =
             (Arc::new(Bundle::new(KeyId(1), "a")), Arc::new(Bundle::new(KeyId(2), "b")));
-        let old = snapshot(1, &[("one", &first), ("two", &second)]);
-        let new = snapshot(2, &[("two", &second)]);
+        let digests = [sha256(b"one"), sha256(b"two")];
+        let keys = KeyTable::of(digests.into_iter().zip([first, second.clone()]));
         let mut caller = Caller::default();
-        let mut who = |snapshot: &Snapshot, text: &str| {
+        let mut who = |text: &str| {
             caller.present(text.as_bytes());
-            caller.identify(snapshot).map(|who| who.bundle.key.0)
+            caller.identify(&keys).map(|who| who.bundle.key.0)
         };
-        assert_eq!(who(&old, ""), Err(Refusal::InvalidApiKey));
-        assert_eq!(who(&old, "one"), Ok(1));
-        assert_eq!(who(&old, "one"), Ok(1));
-        assert_eq!(who(&old, "two"), Ok(2));
-        assert_eq!(who(&old, "three"), Err(Refusal::InvalidApiKey));
-        assert_eq!(who(&old, "one"), Ok(1));
-        assert_eq!(who(&new, "one"), Err(Refusal::InvalidApiKey), "gone from the configuration");
-        assert_eq!(who(&new, ""), Err(Refusal::InvalidApiKey));
-        assert_eq!(who(&new, "two"), Ok(2));
+        assert_eq!(who(""), Err(Refusal::InvalidApiKey));
+        assert_eq!((who("one"), who("one"), who("two")), (Ok(1), Ok(1), Ok(2)));
+        assert_eq!(who("three"), Err(Refusal::InvalidApiKey));
+        assert_eq!(who("one"), Ok(1));
+        keys.put(sha256(b"one"), Arc::new(Bundle::new(KeyId(3), "c")));
+        assert_eq!((who("one"), who("")), (Ok(3), Err(Refusal::InvalidApiKey)));
+        assert_eq!(who("two"), Ok(2));
         second.revoke();
-        assert_eq!(who(&new, "two"), Err(Refusal::KeyRevoked), "seen at once");
+        assert_eq!(who("two"), Err(Refusal::KeyRevoked), "seen at once");
     }
 }

@@ -45,7 +45,7 @@ async fn body_of<I: Io>(
             Ok(self::health(health, shard.draining.get()))
         }
         Route::Models => {
-            client.caller.identify(&snapshot)?;
+            client.caller.identify(&shard.keys)?;
             body::discard(shard, client, request).await?;
             Ok((200, models(&snapshot, request.anthropic)))
         }

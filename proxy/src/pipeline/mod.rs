@@ -106,7 +106,7 @@ async fn serve<I: Io>(
     request: &Request,
     origin: Origin,
 ) -> Result<Delivered, Unserved> {
-    let principal = authenticate::identify(client, snapshot)?;
+    let principal = authenticate::identify(client, &shard.keys)?;
     let (received, spans) = body::read(shard, client, request).await?;
     let whole = (received, spans);
     let mut call = opened(shard, snapshot, client, held, principal, whole, origin)?;

@@ -4,10 +4,12 @@
 pub mod thread;
 
 use crate::config::Config;
-use crate::control::resolver;
+use crate::control::{keys, resolver};
+use crate::exchange::keys::KeyTable;
 use crate::io::affinity;
 use crate::io::runtime::Driver;
 use crate::observe::counters::Counters;
+use crate::shard::clock;
 use crate::shard::mailbox::{Letter, Mailbox};
 use crate::upstream::addresses::Addresses;
 use crossbeam_queue::ArrayQueue;
@@ -46,6 +48,8 @@ pub struct Node {
     pub cores: Vec<usize>,
     /// Where the providers were when it started.
     pub addresses: Arc<Addresses>,
+    /// The keys it knows.
+    pub keys: Arc<KeyTable>,
     /// The way to every shard.
     pub post: Post,
     /// What the shards have settled.
@@ -96,6 +100,7 @@ impl Node {
             drivers: Vec::new(),
             cores,
             addresses: addresses.clone(),
+            keys: Arc::new(keys::declared(&config.keys, clock::now().wall)),
             post: Post::default(),
             records: Records::default(),
             threads: Vec::new(),
@@ -112,6 +117,7 @@ impl Node {
                 core: node.cores.get(number).copied(),
                 snapshot: config.snapshot.clone(),
                 addresses: addresses.clone(),
+                keys: node.keys.clone(),
                 mailbox: Mailbox::default(),
                 counters: Arc::default(),
                 records,

@@ -2,6 +2,7 @@
 
 use crate::config::snapshot::Snapshot;
 use crate::exchange::ids::IdMint;
+use crate::exchange::keys::KeyTable;
 use crate::io::buffers::Buffers;
 use crate::io::listen::RingListener;
 use crate::io::ring::RingIo;
@@ -47,6 +48,8 @@ pub struct Setup {
     pub snapshot: Arc<Snapshot>,
     /// The first addresses.
     pub addresses: Arc<Addresses>,
+    /// The keys of the node.
+    pub keys: Arc<KeyTable>,
     /// The way in.
     pub mailbox: Mailbox,
     /// What it counts.
@@ -96,6 +99,7 @@ pub fn shard<I: Io>(io: I, setup: Setup) -> Rc<Shard<I>> {
         wheel: Wheel::new(),
         snapshot: SnapshotCell::new(setup.snapshot),
         addresses: RefCell::new(setup.addresses),
+        keys: setup.keys,
         buffers: Buffers::default(),
         allowance: Allowance::new(held),
         pool: Pool::default(),

@@ -9,6 +9,7 @@ pub mod mailbox;
 pub mod snapshot;
 
 use crate::exchange::ids::IdMint;
+use crate::exchange::keys::KeyTable;
 use crate::exchange::time::{MonoNs, Now, UnixMs};
 use crate::io::Io;
 use crate::io::buffers::Buffers;
@@ -34,6 +35,8 @@ pub struct Shard<I: Io> {
     pub snapshot: SnapshotCell,
     /// Where the providers are.
     pub addresses: RefCell<Arc<Addresses>>,
+    /// The keys of the node.
+    pub keys: Arc<KeyTable>,
     /// Free buffers.
     pub buffers: Buffers,
     /// Body bytes that may be held.

@@ -2,6 +2,7 @@
 //! into each other.
 
 use super::*;
+use crate::exchange::ids::BudgetId;
 use crate::exchange::words::{MONEY_LIMIT_MAX, MoneyLimit};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ fn limit(pico: u64) -> MoneyLimit {
 }
 
 fn budget(period: Period, pico: u64, now: UnixMs) -> Arc<Budget> {
-    Arc::new(Budget::new(Scope::Key, period, limit(pico), PicoUsd(0), now))
+    Arc::new(Budget::new(BudgetId(1), Scope::Key, period, limit(pico), PicoUsd(0), now))
 }
 
 fn pair(total: u64, month: u64, now: UnixMs) -> [Arc<Budget>; 2] {
@@ -46,6 +47,7 @@ fn one_row_per_judgement() {
         (MONEY_LIMIT_MAX.0, 0, 0, u64::MAX, Err(Spent)),
     ] {
         let budgets = [Arc::new(Budget::new(
+            BudgetId(1),
             Scope::Key,
             Period::Total,
             super::tests::limit(limit),
