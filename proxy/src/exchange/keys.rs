@@ -10,8 +10,8 @@
 use super::bundle::Bundle;
 use arc_swap::ArcSwap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// SHA-256 of a key's text.
 pub type Digest = [u8; 32];
@@ -26,8 +26,6 @@ pub struct KeyTable {
     stripes: Box<[ArcSwap<Stripe>]>,
     /// How often something was changed.
     version: AtomicU64,
-    /// Held by whoever changes something; a look-up never takes it.
-    writing: Mutex<()>,
 }
 
 impl KeyTable {
@@ -44,7 +42,7 @@ impl KeyTable {
             stripe.dedup_by_key(|(digest, _)| *digest);
             ArcSwap::from_pointee(stripe.into_boxed_slice())
         });
-        KeyTable { stripes: sorted.collect(), version: AtomicU64::new(1), writing: Mutex::new(()) }
+        KeyTable { stripes: sorted.collect(), version: AtomicU64::new(1) }
     }
 
     /// The bundle of a key, if it is known.
@@ -56,15 +54,15 @@ impl KeyTable {
 
     /// Adds a key, or gives a known one another bundle. For the control thread.
     pub fn put(&self, digest: Digest, bundle: Arc<Bundle>) {
-        // A panic while the lock was held left the stripes as they were.
-        let _writing = self.writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let stripe = &self.stripes[usize::from(digest[0])];
-        let mut keys = stripe.load().to_vec();
-        match keys.binary_search_by_key(&digest, |(digest, _)| *digest) {
-            Ok(at) => keys[at].1 = bundle,
-            Err(at) => keys.insert(at, (digest, bundle)),
-        }
-        stripe.store(Arc::new(keys.into_boxed_slice()));
+        // Made anew if another change got ahead.
+        self.stripes[usize::from(digest[0])].rcu(|stripe| {
+            let mut keys = stripe.to_vec();
+            match keys.binary_search_by_key(&digest, |(digest, _)| *digest) {
+                Ok(at) => keys[at].1 = bundle.clone(),
+                Err(at) => keys.insert(at, (digest, bundle.clone())),
+            }
+            keys.into_boxed_slice()
+        });
         self.version.fetch_add(1, Ordering::Release);
     }
 
