@@ -1,6 +1,7 @@
 //! The configuration a scenario runs under: one provider that takes every model, the key of the
 //! corpus, and what the scenario adds.
 
+use crate::books::Books;
 use crossbeam_queue::ArrayQueue;
 use std::io;
 use std::net::SocketAddr;
@@ -77,13 +78,15 @@ file = "prices.json"
 pub(crate) struct Kit {
     pub(crate) mailbox: Mailbox,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) records: Arc<ArrayQueue<Settled>>,
+    records: Arc<ArrayQueue<Settled>>,
+    books: Books,
 }
 
 /// A shard under `config`.
 pub(crate) fn setup(config: &Config, driver: Choice, mailbox: Mailbox) -> (Setup, Kit) {
-    let kit =
-        Kit { mailbox, counters: Arc::default(), records: Arc::new(ArrayQueue::new(RECORDS_MAX)) };
+    let (slab, books) = Books::open();
+    let records = Arc::new(ArrayQueue::new(RECORDS_MAX));
+    let kit = Kit { mailbox, counters: Arc::default(), records, books };
     let setup = Setup {
         number: 0,
         node: *b"tst",
@@ -95,13 +98,27 @@ pub(crate) fn setup(config: &Config, driver: Choice, mailbox: Mailbox) -> (Setup
         keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),
         mailbox: kit.mailbox.clone(),
         counters: kit.counters.clone(),
+        slab: Some(slab),
+        ledger: Arc::default(),
+        shards: 1,
         records: Some(kit.records.clone()),
     };
     (setup, kit)
 }
 
 impl Kit {
-    pub(crate) fn take_records(&self) -> Vec<Settled> {
-        std::iter::from_fn(|| self.records.pop()).collect()
+    /// What was settled, after the shard's end: exchanges, refusals. Whoever listens has heard of
+    /// all of it.
+    pub(crate) fn settled(self) -> (Vec<Settled>, Vec<Settled>) {
+        let told: Vec<[u8; 16]> =
+            std::iter::from_fn(|| self.records.pop()).map(|record| record.request_id).collect();
+        let (exchanges, refusals) = self.books.settled();
+        let mut ids: Vec<[u8; 16]> =
+            exchanges.iter().chain(&refusals).map(|record| record.request_id).collect();
+        let mut told = told;
+        told.sort_unstable();
+        ids.sort_unstable();
+        assert_eq!(told, ids, "told and recorded");
+        (exchanges, refusals)
     }
 }

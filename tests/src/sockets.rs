@@ -61,8 +61,9 @@ pub fn run(choice: Choice, scenario: &Scenario) -> Option<Outcome> {
     }
     assert!(shard.join().is_ok(), "{choice:?}: the shard's thread panicked");
     let upstream = upstream.close();
-    let (counters, records) = (kit.counters.clone(), kit.take_records());
-    Some(Outcome { clients, upstream, counters, records, inside: None })
+    let counters = kit.counters.clone();
+    let (records, refusals) = kit.settled();
+    Some(Outcome { clients, upstream, counters, records, refusals, inside: None })
 }
 
 fn play_clients(gateway: SocketAddr, scenario: &Scenario, board: &Board) -> Vec<ClientSaw> {

@@ -65,6 +65,9 @@ fn setup(upstream: SocketAddr) -> Setup {
         keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),
         mailbox: Mailbox::default(),
         counters: Arc::default(),
+        slab: None,
+        ledger: Arc::default(),
+        shards: 1,
         records: None,
     }
 }

@@ -109,6 +109,8 @@ pub(super) fn compile(
         models: routing.models,
         aliases: routing.aliases,
         prices,
+        terms: Default::default(),
+        when_full: Default::default(),
         deadlines,
         bounds,
     };

@@ -106,6 +106,7 @@ fn provider(
         port: url.port,
         base_path: url.path,
         credentials,
+        mode: Default::default(),
         serves: written.models.iter().map(|model| model.value.clone()).collect(),
     })
 }

@@ -78,6 +78,7 @@ mod tests {
             port: 80,
             base_path: "".into(),
             credentials: Box::new([]),
+            mode: Default::default(),
             serves: Box::new([]),
         };
         Snapshot {
@@ -86,6 +87,8 @@ mod tests {
             models: HashMap::new(),
             aliases: HashMap::new(),
             prices: Default::default(),
+            terms: Default::default(),
+            when_full: Default::default(),
             deadlines: Default::default(),
             bounds: Default::default(),
         }

@@ -120,6 +120,9 @@ impl Node {
                 keys: node.keys.clone(),
                 mailbox: Mailbox::default(),
                 counters: Arc::default(),
+                slab: None,
+                ledger: Arc::default(),
+                shards: config.shards,
                 records,
             };
             node.spawn(setup, listener, started.clone())?;
