@@ -8,7 +8,7 @@ use store::record::{Record, Settled};
 use store::slab::{Class, Collector, Files, Geometry, Slab, SlabId};
 
 /// Few slots: a scenario has a handful of exchanges at once.
-const GEOMETRY: Geometry = Geometry {
+pub(crate) const FEW: Geometry = Geometry {
     classes: [
         Class { slot_bytes: 512, slots: 4096 },
         Class { slot_bytes: 2048, slots: 8 },
@@ -18,20 +18,26 @@ const GEOMETRY: Geometry = Geometry {
 };
 
 /// The collector's side of a scenario's slab.
-pub(crate) struct Books {
+#[derive(Debug)]
+pub struct Books {
     collector: Collector,
     folder: PathBuf,
 }
 
 impl Books {
     /// A fresh slab and its collector.
-    pub(crate) fn open() -> (Slab, Books) {
+    ///
+    /// # Panics
+    ///
+    /// Where there is no tmpfs to have it on.
+    #[must_use]
+    pub fn open(geometry: Geometry) -> (Slab, Books) {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("tollgate-tests-{}-{number}", std::process::id());
         let folder = PathBuf::from("/dev/shm").join(name);
         let made = Files::make(&folder, 7)
-            .and_then(|files| files.create(SlabId { shard: 0, start: 1 }, GEOMETRY));
+            .and_then(|files| files.create(SlabId { shard: 0, start: 1 }, geometry));
         let (slab, collector) = made.unwrap_or_else(|error| panic!("no slab: {error}"));
         (slab, Books { collector, folder })
     }
@@ -49,7 +55,7 @@ impl Books {
         self.collector.free().unwrap_or_else(|error| panic!("{error}"));
         let [free, used @ ..] = self.collector.count();
         assert_eq!(used, [0; 4], "slots left in use, by state");
-        assert_eq!(free, GEOMETRY.slots());
+        assert_eq!(free, FEW.slots());
         records.into_iter().partition(|record| record.ending != Ending::Refused)
     }
 }

@@ -12,7 +12,7 @@
 
 pub mod answer;
 pub mod asked;
-mod books;
+pub mod books;
 pub mod corpus;
 pub mod outcome;
 pub mod scenario;

@@ -1,7 +1,7 @@
 //! The configuration a scenario runs under: one provider that takes every model, the key of the
 //! corpus, and what the scenario adds.
 
-use crate::books::Books;
+use crate::books::{Books, FEW};
 use crossbeam_queue::ArrayQueue;
 use std::io;
 use std::net::SocketAddr;
@@ -84,7 +84,7 @@ pub(crate) struct Kit {
 
 /// A shard under `config`.
 pub(crate) fn setup(config: &Config, driver: Choice, mailbox: Mailbox) -> (Setup, Kit) {
-    let (slab, books) = Books::open();
+    let (slab, books) = Books::open(FEW);
     let records = Arc::new(ArrayQueue::new(RECORDS_MAX));
     let kit = Kit { mailbox, counters: Arc::default(), records, books };
     let setup = Setup {
