@@ -81,7 +81,8 @@ fn run_over<I: Io<Listener = ScriptListener>>(
     scenario: &Scenario,
     prepare: impl FnOnce(&ScriptWorld),
 ) -> Outcome {
-    let (setup, kit) = setting::setup(config, Choice::Auto, Mailbox::default());
+    let (setup, kit) =
+        setting::setup(config, Choice::Auto, Mailbox::default(), scenario.ledger_fails);
     let listener = world.listen(gateway_at()).expect("a free address");
     prepare(world);
     let board = Board { seen: Rc::default(), mailbox: kit.mailbox.clone() };

@@ -7,12 +7,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use store::record::Settled;
 use tollgate::config::{Config, Env, parse};
 use tollgate::control::keys;
 use tollgate::exchange::time::UnixMs;
 use tollgate::io::runtime::Choice;
 use tollgate::observe::counters::Counters;
+use tollgate::observe::ledger::LedgerGauges;
 use tollgate::server::thread::Setup;
 use tollgate::shard::mailbox::Mailbox;
 use tollgate::upstream::addresses::Addresses;
@@ -83,7 +85,15 @@ pub(crate) struct Kit {
 }
 
 /// A shard under `config`.
-pub(crate) fn setup(config: &Config, driver: Choice, mailbox: Mailbox) -> (Setup, Kit) {
+pub(crate) fn setup(
+    config: &Config,
+    driver: Choice,
+    mailbox: Mailbox,
+    ledger_fails: bool,
+) -> (Setup, Kit) {
+    let ledger = Arc::new(LedgerGauges::default());
+    // A place in the names of its healths: anything but the first is not good.
+    ledger.health.store(u64::from(ledger_fails), Ordering::Relaxed);
     let (slab, books) = Books::open(FEW);
     let records = Arc::new(ArrayQueue::new(RECORDS_MAX));
     let kit = Kit { mailbox, counters: Arc::default(), records, books };
@@ -99,7 +109,7 @@ pub(crate) fn setup(config: &Config, driver: Choice, mailbox: Mailbox) -> (Setup
         mailbox: kit.mailbox.clone(),
         counters: kit.counters.clone(),
         slab: Some(slab),
-        ledger: Arc::default(),
+        ledger,
         shards: 1,
         records: Some(kit.records.clone()),
     };

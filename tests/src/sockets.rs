@@ -35,7 +35,7 @@ pub fn run(choice: Choice, scenario: &Scenario) -> Option<Outcome> {
     let board = Board::of(scenario, &mailbox);
     let upstream = Upstream::open(scenario, &board);
     let config = setting::config(upstream.at, &scenario.config);
-    let (setup, kit) = setting::setup(&config, choice, mailbox);
+    let (setup, kit) = setting::setup(&config, choice, mailbox, scenario.ledger_fails);
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let gateway = listener.local_addr().expect("an address");
     let (started, starting) = mpsc::channel();
