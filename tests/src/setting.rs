@@ -71,6 +71,9 @@ sha256 = "{KEY_DIGEST}"
 [price]
 file = "prices.json"
 
+[ledger]
+enabled = false
+
 {more}"#
     );
     parse("tollgate.toml", &text, &Stage).unwrap_or_else(|errors| panic!("{errors}\n{text}"))

@@ -24,7 +24,7 @@ pub struct Snapshot {
     pub prices: PriceList,
     /// How money is held and priced.
     pub terms: MoneyTerms,
-    /// What happens to a call that cannot be recorded.
+    /// What happens to new exchanges that cannot be recorded.
     pub when_full: WhenFull,
     /// Every deadline, named.
     pub deadlines: Deadlines,
@@ -49,10 +49,10 @@ pub struct Provider {
     pub base_path: Box<str>,
     /// At least one.
     pub credentials: Box<[Credential]>,
-    /// Who pays it.
-    pub mode: Mode,
     /// Names of models it serves when none is configured: exact, or ending in `*`.
     pub serves: Box<[Box<str>]>,
+    /// Who pays it, and what a key pays for that.
+    pub mode: Mode,
 }
 
 /// Where a provider lives.

@@ -78,8 +78,8 @@ mod tests {
             port: 80,
             base_path: "".into(),
             credentials: Box::new([]),
-            mode: Default::default(),
             serves: Box::new([]),
+            mode: Default::default(),
         };
         Snapshot {
             version: 1,

@@ -50,7 +50,7 @@ fn configuration(standin: SocketAddr, key: &str) -> String {
          [[provider]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"http://{standin}/v1\"\n\
          credentials = [{{ name = \"main\", key = \"${{STANDIN_KEY}}\" }}]\n\
          models = [\"gpt-*\"]\n\
-         [alias]\nfast = \"openai/gpt-4o-mini\"\n\
+         [alias]\nfast = \"openai/gpt-4o-mini\"\n[ledger]\nenabled = false\n\
          [[key]]\nname = \"demo\"\nsha256 = \"{digest}\"\n"
     )
 }

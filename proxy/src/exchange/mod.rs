@@ -16,6 +16,7 @@ pub mod outcome;
 pub mod plan;
 pub mod price;
 pub mod refusal;
+pub mod rfc3339;
 pub mod rules;
 pub mod time;
 pub mod window;

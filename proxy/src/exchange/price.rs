@@ -27,6 +27,21 @@ pub struct Rates {
     pub audio_out: u64,
 }
 
+impl Rates {
+    /// The highest of them.
+    pub fn dearest(&self) -> u64 {
+        let rest = [
+            self.cache_read,
+            self.cache_write_5m,
+            self.cache_write_1h,
+            self.output,
+            self.audio_in,
+            self.audio_out,
+        ];
+        rest.into_iter().fold(self.input, u64::max)
+    }
+}
+
 /// A tier: the rates that apply above a number of input tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tier {
@@ -162,6 +177,11 @@ impl PriceList {
             let lower = std::str::from_utf8(lower).ok()?;
             self.find(provider, lower).or_else(|| self.find(provider, undated(lower)?))
         })
+    }
+
+    /// The names that have a price at a provider, in no order.
+    pub fn names(&self, provider: &str) -> impl Iterator<Item = &str> {
+        self.by_name.get(provider).into_iter().flat_map(|models| models.keys().map(|name| &**name))
     }
 
     /// The price at a place of this list.
