@@ -59,13 +59,15 @@ fn home(name: &str, standin: SocketAddr) -> Home {
     let folder = folder(name);
     let slabs = PathBuf::from(format!("/dev/shm/tollgate-{name}-{}", std::process::id()));
     let [input, cached, output] = RATES;
-    let models = MODELS.map(|model| {
+    let models: BTreeSet<&str> = MODELS.into_iter().collect();
+    let models = models.into_iter().map(|model| {
         format!(
             r#"{{"provider": "standin", "model": "{model}", "tiers": [{{"above_input": 0,
                 "input": {input}, "cache_read": {cached}, "output": {output}}}]}}"#
         )
     });
-    let prices = format!(r#"{{"version": 3, "models": [{}]}}"#, models.join(","));
+    let prices =
+        format!(r#"{{"version": 3, "models": [{}]}}"#, models.collect::<Vec<_>>().join(","));
     let digest = "25aeda2f87ab9341ed6436c2232885d8d196ad8c01718a188b8f0a15f881fcf0";
     let text = format!(
         r#"state_dir = "{state}"
@@ -193,8 +195,8 @@ fn life(folder: &Path, until: u64) -> Vec<Answered> {
 /// Every record of the ledger, by request id as the client saw it.
 fn ledger(folder: &Path) -> Vec<Head> {
     let disk = Folder::existing(&folder.join("state/ledger")).expect("a ledger");
-    let node = std::fs::read(folder.join("state/node")).expect("the node's identity");
-    let node = u64::from_le_bytes(node.try_into().expect("eight bytes"));
+    let node = std::fs::read_to_string(folder.join("state/node")).expect("an identity");
+    let node = u64::from_str_radix(node.trim(), 16).expect("hexadecimal");
     let mut heads = Vec::new();
     store::query::scan(&disk, node, 1, |_, _, record| {
         heads.push(record.head);
@@ -218,6 +220,7 @@ fn upstream_cost(entry: &Entry) -> u64 {
 
 #[test]
 fn whoever_got_a_whole_answer_has_one_confirm_through_kills() {
+    #[expect(clippy::disallowed_methods, reason = "how long a test runs is not configuration")]
     let rounds = std::env::var("TOLLGATE_KILLS").ok().and_then(|n| n.parse().ok());
     let rounds: u32 = rounds.unwrap_or(ROUNDS);
     let seed = 20_261_130;
