@@ -2,6 +2,7 @@
 //! what the shards hold.
 
 pub mod keys;
+pub mod ledger;
 pub mod printing;
 pub mod receipt;
 pub mod resolver;

@@ -29,13 +29,35 @@ pub struct LedgerGauges {
     pub lag: AtomicU64,
     /// Sequence of the last durable record.
     pub last_seq: AtomicU64,
+    /// Sequence of the last record that the state store vouches for.
+    pub checkpointed_seq: AtomicU64,
+    /// Checkpoints that the state store refused since the start.
+    pub checkpoint_failures: AtomicU64,
     /// Slots of all slabs by state, as of the last second.
     pub slots: [AtomicU64; SLOT_STATES.len()],
+    /// Slabs that could not be locked into memory.
+    pub slabs_unlocked: AtomicU64,
+    /// Slabs that are damaged: nothing more is taken from them.
+    pub slabs_damaged: AtomicU64,
 }
 
 impl LedgerGauges {
     /// Whether the log takes records: what a shard asks before it opens an exchange.
     pub fn is_good(&self) -> bool {
         self.health.load(Relaxed) == 0
+    }
+
+    /// Nothing becomes durable any more.
+    pub fn fail(&self) {
+        self.health.store(2, Relaxed);
+    }
+
+    /// Counts a commit. For the one thread that writes here.
+    pub fn committed(&self, records: u64, bytes: u64, took_ns: u64) {
+        self.records.fetch_add(records, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+        self.commits.fetch_add(1, Relaxed);
+        self.commit_ns.fetch_add(took_ns, Relaxed);
+        self.commit_ns_max.fetch_max(took_ns, Relaxed);
     }
 }

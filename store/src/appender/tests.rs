@@ -25,7 +25,7 @@ fn record(seq: u64) -> Vec<u8> {
     bytes
 }
 
-fn fill(appender: &mut Appender<'_, Simulated>, from: u64, commits: u64) {
+fn fill(appender: &mut Appender<&Simulated>, from: u64, commits: u64) {
     for n in 0..commits {
         for seq in [from + 2 * n, from + 2 * n + 1] {
             assert!(appender.push(&record(seq), 0).unwrap());
@@ -37,7 +37,7 @@ fn fill(appender: &mut Appender<'_, Simulated>, from: u64, commits: u64) {
 fn open<'d>(
     disk: &'d Simulated,
     checkpoint: Option<&Checkpoint>,
-) -> (Appender<'d, Simulated>, Opened) {
+) -> (Appender<&'d Simulated>, Opened) {
     Appender::open(disk, OPTIONS, checkpoint).unwrap()
 }
 
