@@ -26,9 +26,10 @@ const SEGMENT_BYTES_MAX: u64 = 4 << 30;
 pub struct LedgerSettings {
     /// Keys, checkpoints and the log.
     pub state_dir: PathBuf,
-    /// The folder of the slabs, which must be on tmpfs; `None`: one below `/dev/shm` of the
-    /// node's own.
+    /// Where the slabs go, which must be on tmpfs, if the file says so.
     pub slab_dir: Option<PathBuf>,
+    /// The folder that systemd made (`RuntimeDirectory=`), if it did: the next best place.
+    pub runtime_dir: Option<PathBuf>,
     /// Size of a segment of the log.
     pub segment_bytes: u64,
     /// What exchanges of a dead process cost.
@@ -83,7 +84,8 @@ pub(super) fn settings(
     };
     Some(LedgerSettings {
         state_dir: state_dir?,
-        slab_dir: slab_dir.or_else(|| default_slab_dir(env)),
+        slab_dir,
+        runtime_dir: first_of(env.var("RUNTIME_DIRECTORY")),
         segment_bytes: segment.map_or(SEGMENT_BYTES, |size| size.value),
         orphans: orphans.unwrap_or_default(),
         when_full,
@@ -99,11 +101,6 @@ pub fn default_state_dir(env: &dyn Env) -> Option<PathBuf> {
     let unit = first_of(env.var("STATE_DIRECTORY"));
     unit.or_else(|| below("XDG_STATE_HOME", "tollgate"))
         .or_else(|| below("HOME", ".local/state/tollgate"))
-}
-
-/// The folder of slabs that systemd made, if it did (`RuntimeDirectory=`).
-pub(super) fn default_slab_dir(env: &dyn Env) -> Option<PathBuf> {
-    first_of(env.var("RUNTIME_DIRECTORY"))
 }
 
 /// systemd lists several folders with a colon between them.

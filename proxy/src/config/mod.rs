@@ -29,6 +29,7 @@ pub use env::{Env, ProcessEnv};
 pub use findings::{ConfigErrors, Finding};
 pub use keys::DeclaredKey;
 pub use ledger::LedgerSettings;
+pub use names::{PRINTABLE_RULE, is_key_name, is_model_pattern};
 
 use file::File;
 use findings::Findings;

@@ -22,12 +22,26 @@ pub(super) fn token(name: &Text, what: &str, findings: &mut Findings<'_>) {
     }
 }
 
+/// What a name for people is, as the end of a sentence about one that is not.
+pub const PRINTABLE_RULE: &str =
+    "must have 1 to 64 printable ASCII characters, no space at either end";
+
 /// A name for people.
 pub(super) fn printable(name: &Text, what: &str, findings: &mut Findings<'_>) {
-    if !is_printable(&name.value, NAME_BYTES_MAX) {
-        let rule = "must have 1 to 64 printable ASCII characters, no space at either end";
-        findings.error(name.at, format!("{what} {rule}"));
+    if !is_key_name(&name.value) {
+        findings.error(name.at, format!("{what} {PRINTABLE_RULE}"));
     }
+}
+
+/// Whether a text is a name for people, such as a key's.
+pub fn is_key_name(name: &str) -> bool {
+    is_printable(name, NAME_BYTES_MAX)
+}
+
+/// Whether a text is a model's name, or its beginning and one `*`.
+pub fn is_model_pattern(pattern: &str) -> bool {
+    let stem = pattern.strip_suffix('*').unwrap_or(pattern);
+    is_printable(pattern, MODEL_BYTES_MAX) && !stem.contains('*')
 }
 
 /// A model's name, ours or a provider's.

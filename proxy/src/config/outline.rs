@@ -14,8 +14,6 @@ use toml::de::DeTable;
 pub struct Outline {
     /// Where state is kept; `None` if neither file nor environment says so.
     pub state_dir: Option<PathBuf>,
-    /// The folder of slabs, if it is not the node's own.
-    pub slab_dir: Option<PathBuf>,
     /// The providers' names, in the order of the file.
     pub providers: Vec<Box<str>>,
 }
@@ -23,11 +21,7 @@ pub struct Outline {
 impl Outline {
     /// What holds without a file.
     pub fn without_file(env: &dyn Env) -> Outline {
-        Outline {
-            state_dir: ledger::default_state_dir(env),
-            slab_dir: ledger::default_slab_dir(env),
-            providers: Vec::new(),
-        }
+        Outline { state_dir: ledger::default_state_dir(env), providers: Vec::new() }
     }
 
     /// Reads the file at `path`.
@@ -45,16 +39,12 @@ impl Outline {
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
         let state_dir =
             ledger::path(file.state_dir.as_ref(), "\"state_dir\"", folder, &mut findings);
-        let slab_dir = file.ledger.slab_dir.as_ref();
-        let slab_dir = ledger::path(slab_dir, "\"slab_dir\" in [ledger]", folder, &mut findings);
         if !findings.is_clean() {
             return Err(findings.refusal(&name));
         }
         let names = file.providers.iter().filter_map(|provider| provider.name.as_ref());
-        let default = Outline::without_file(env);
         Ok(Outline {
-            state_dir: state_dir.or(default.state_dir),
-            slab_dir: slab_dir.or(default.slab_dir),
+            state_dir: state_dir.or_else(|| ledger::default_state_dir(env)),
             providers: names.map(|name| name.value.clone()).collect(),
         })
     }

@@ -196,7 +196,8 @@ fn a_minimal_file_gets_every_default() {
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
     let ledger = config.ledger.unwrap();
     assert_eq!(ledger.state_dir, Path::new("/home/op/.local/state/tollgate"));
-    assert_eq!((ledger.slab_dir, ledger.segment_bytes), (None, ledger::SEGMENT_BYTES));
+    assert_eq!((ledger.slab_dir, ledger.runtime_dir), (None, None));
+    assert_eq!(ledger.segment_bytes, ledger::SEGMENT_BYTES);
     assert_eq!((ledger.orphans, ledger.when_full), Default::default());
     let terms = &config.snapshot.terms;
     assert_eq!((terms.hold_output_max, &terms.fallback), (4096, &None));

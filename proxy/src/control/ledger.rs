@@ -33,11 +33,13 @@ mod error;
 mod home;
 mod keeper;
 mod orphans;
+mod resting;
 mod slabs;
 
 pub use error::{LedgerError, Part};
 pub use home::identity;
 pub use keeper::Finished;
+pub use resting::Resting;
 
 use home::Home;
 use keeper::Keeper;
@@ -238,6 +240,12 @@ impl Running {
     /// Where the log is, as of the last commit.
     pub fn position(&self) -> Position {
         **self.position.load()
+    }
+
+    /// The same for whoever is asked about it later, and may outlive this.
+    pub fn positions(&self) -> impl Fn() -> Position + Send + Sync + 'static {
+        let position = self.position.clone();
+        move || **position.load()
     }
 
     /// Whether its thread has ended by itself, which is a defect: nothing becomes durable.

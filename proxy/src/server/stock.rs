@@ -2,7 +2,7 @@
 //! process left in it.
 
 use crate::config::Config;
-use crate::control::keys::{self, Keys, KeysError};
+use crate::control::keys::{self, Declared, KeyFault, Keys};
 use crate::control::ledger::{self, Found, LedgerError, Opened, Running};
 use crate::exchange::keys::KeyTable;
 use crate::shard::clock;
@@ -17,6 +17,8 @@ pub struct Books {
     pub ledger: Running,
     /// Who makes and changes keys.
     pub keys: Arc<Keys>,
+    /// What the configuration's keys have changed.
+    pub declared: Declared,
     /// What was found at the start.
     pub found: Found,
 }
@@ -29,7 +31,7 @@ pub enum StartError {
     /// The ledger.
     Ledger(LedgerError),
     /// The keys.
-    Keys(KeysError),
+    Keys(KeyFault),
 }
 
 /// What the shards are given.
@@ -67,15 +69,15 @@ pub(super) fn open(config: &Config) -> Result<Stock, StartError> {
     };
     let opened = ledger::open(&options).map_err(StartError::Ledger)?;
     let Opened { node, start, state, balances, slabs, found, ledger } = opened;
-    let keys = Keys::load(state, &balances, &config.keys, now).map_err(StartError::Keys)?;
+    let (keys, declared) = Keys::load(state, &balances, &config.keys, now).map_err(StartError::Keys)?;
     let [first, second, third, ..] = node.to_le_bytes();
     let [low, high, ..] = start.to_le_bytes();
     Ok(Stock {
         node: [first, second, third],
         start: u16::from_le_bytes([low, high]),
-        keys: keys.table(),
+        keys: keys.table().clone(),
         slabs,
-        books: Some(Books { ledger: ledger.start()?, keys: Arc::new(keys), found }),
+        books: Some(Books { ledger: ledger.start()?, keys: Arc::new(keys), declared, found }),
     })
 }
 

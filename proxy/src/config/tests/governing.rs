@@ -123,7 +123,7 @@ fn state_lies_where_the_file_or_else_the_environment_says() {
     assert_eq!(ledger.orphans, OrphanRule::ChargeHold);
     assert_eq!(ledger.when_full, WhenFull::ServeUnrecorded);
     assert_eq!(config.snapshot.when_full, WhenFull::ServeUnrecorded);
-    for (variables, state_dir, slab_dir) in [
+    for (variables, state_dir, runtime_dir) in [
         (&[("HOME", "/h")][..], Some("/h/.local/state/tollgate"), None),
         (&[("HOME", "/h"), ("XDG_STATE_HOME", "/x")], Some("/x/tollgate"), None),
         (&[("HOME", "/h"), ("XDG_STATE_HOME", "x")], Some("/h/.local/state/tollgate"), None),
@@ -139,12 +139,12 @@ fn state_lies_where_the_file_or_else_the_environment_says() {
         world.variables.extend(variables.iter().map(|(name, value)| (*name, (*value).to_owned())));
         let outline = Outline::without_file(&world);
         let path = |text: Option<&str>| text.map(Into::into);
-        assert_eq!((&outline.state_dir, &outline.slab_dir), (&path(state_dir), &path(slab_dir)));
+        assert_eq!(outline.state_dir, path(state_dir));
         match parse("t", MINIMAL, &world) {
             Ok(config) => {
                 let ledger = config.ledger.unwrap();
                 assert_eq!(Some(ledger.state_dir), path(state_dir));
-                assert_eq!(ledger.slab_dir, path(slab_dir));
+                assert_eq!((ledger.runtime_dir, ledger.slab_dir), (path(runtime_dir), None));
             }
             Err(errors) => {
                 assert_eq!(state_dir, None);
