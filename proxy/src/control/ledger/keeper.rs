@@ -245,6 +245,10 @@ impl<D: Disk + Clone> Keeper<D> {
 
     /// Settles the slabs of predecessors that have gone meanwhile.
     fn bury_others(&mut self, now: UnixMs) {
+        if self.retry.is_some() {
+            // The disk comes first.
+            return;
+        }
         let mut at = 0;
         while let Some(source) = self.sources.get(at) {
             // One that cannot be settled now is tried again; an operator sees the failures.
@@ -255,10 +259,6 @@ impl<D: Disk + Clone> Keeper<D> {
 
     /// Settles and removes a slab if nobody uses it any more.
     fn bury(&mut self, at: usize, now: UnixMs) -> Result<Option<Recovered>> {
-        // What is pending counts as being in the log, and recovery frees what the log has.
-        if self.appender.pending() > 0 {
-            self.commit((self.clock)().mono.0)?;
-        }
         let Some(source) = self.sources.get_mut(at) else { return Ok(None) };
         let (id, own) = (source.id, source.own);
         if own {
@@ -269,8 +269,14 @@ impl<D: Disk + Clone> Keeper<D> {
             Opened::Dead(dead) => dead,
             Opened::Live(_) | Opened::Nothing => return Ok(None),
         };
-        // Recovery frees on its own account from here on, also if it is cut short.
-        source.collector = None;
+        // What is pending counts as being in the log, and recovery frees what the log has.
+        if self.appender.pending() > 0 {
+            self.commit((self.clock)().mono.0)?;
+        }
+        if let Some(source) = self.sources.get_mut(at) {
+            // Recovery frees on its own account from here on, also if it is cut short.
+            source.collector = None;
+        }
         let rule = self.orphans;
         let appender = &mut self.appender;
         let recovered = recover(dead, appender, now.0, |head, _| orphans::charge(rule, head));
