@@ -179,7 +179,7 @@ impl State {
         };
         let row = table.get(encoded::<Account, 16>(&account)).map_err(failed(what))?;
         let total = row.map(|row| Total::take(&mut Take::new(&row.value())));
-        total.map_or(Ok(Total::default()), |total| total.ok_or(Error::Row("totals")))
+        total.map_or_else(|| Ok(Total::default()), |total| total.ok_or(Error::Row("totals")))
     }
 }
 

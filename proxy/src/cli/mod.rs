@@ -6,7 +6,10 @@ pub mod output;
 mod check;
 mod demo;
 mod descriptors;
+mod ledger;
+mod place;
 mod serve;
+mod socket;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -37,6 +40,8 @@ enum Command {
     Serve(serve::Arguments),
     /// Say how a configuration is understood, or every fault it has
     Check(check::Arguments),
+    /// Read and prove the ledger
+    Ledger(ledger::Arguments),
     /// Show three governed calls against a stand-in provider; leaves nothing behind
     Demo,
 }
@@ -58,6 +63,7 @@ fn run(command: &Command) -> u8 {
     match command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Check(arguments) => check::run(arguments),
+        Command::Ledger(arguments) => ledger::run(arguments),
         Command::Demo => demo::run(),
     }
 }

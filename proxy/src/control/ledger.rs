@@ -40,6 +40,7 @@ pub use error::{LedgerError, Part};
 pub use home::identity;
 pub use keeper::Finished;
 pub use resting::Resting;
+pub use slabs::slab_folders;
 
 use home::Home;
 use keeper::Keeper;

@@ -70,8 +70,8 @@ impl Selector {
             (text.starts_with(PREFIX_MARK) && text.len() > PREFIX_MARK.len()).then_some(text);
         let mut found: Vec<KeyRow> = Vec::new();
         state.keys_after(0, |row| {
-            let begins = |prefix: &Box<str>| row.prefix.starts_with(&**prefix);
-            if Some(row.id) == id || prefix.is_some_and(begins) || *row.name == **text {
+            let begins = |prefix: &str| row.prefix.starts_with(prefix);
+            if Some(row.id) == id || prefix.as_deref().is_some_and(begins) || *row.name == **text {
                 found.push(row);
             }
             true

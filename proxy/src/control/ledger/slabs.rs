@@ -183,6 +183,11 @@ fn is_ours(folder: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
+/// The folders a start would look into, as far as they are remembered: for readers.
+pub fn slab_folders(state_dir: &Path) -> Vec<PathBuf> {
+    remembered(&state_dir.join(REMEMBERED)).unwrap_or_default()
+}
+
 /// The folders that were remembered; none in a new one.
 pub(super) fn remembered(path: &Path) -> Result<Vec<PathBuf>, LedgerError> {
     let text = match std::fs::read(path) {
