@@ -42,7 +42,7 @@ enum Command {
     Check(check::Arguments),
     /// Read and prove the ledger
     Ledger(ledger::Arguments),
-    /// Show three governed calls against a stand-in provider; leaves nothing behind
+    /// Show governed calls against a stand-in provider, and their ledger; leaves nothing behind
     Demo,
 }
 

@@ -1,5 +1,5 @@
 //! What the demo runs: a stand-in provider, a gateway in front of it, and a key made up for this
-//! run. Nothing is read from the machine and nothing is written to it.
+//! run. Nothing is read from the machine, and what is written to it goes with the demo.
 
 use super::Failure;
 use crate::config::{self, Config, Env};
@@ -25,7 +25,7 @@ pub(super) struct World {
     pub(super) config: Config,
     pub(super) key: String,
     /// Everything durable of it; goes with the demo.
-    _home: Home,
+    pub(super) home: Home,
 }
 
 impl World {
@@ -39,14 +39,18 @@ impl World {
             .map_err(|errors| Failure::new(errors.to_string()))?;
         let node = Node::start(&config, &Options { keep_records: true, pin: false })
             .map_err(Failure::start)?;
-        Ok(World { standin, node, config, key, _home: home })
+        Ok(World { standin, node, config, key, home })
     }
 }
 
 /// A folder of the demo's own, removed in the end.
-pub(super) struct Home(pub(super) PathBuf);
+pub(super) struct Home(PathBuf);
 
 impl Home {
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
     fn make() -> io::Result<Home> {
         let mut bytes = [0; 8];
         let random = ring::rand::SystemRandom::new();
@@ -76,7 +80,7 @@ fn configuration(standin: SocketAddr, key: &str, home: &Home) -> String {
          [[provider]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"http://{standin}/v1\"\n\
          credentials = [{{ name = \"main\", key = \"${{STANDIN_KEY}}\" }}]\n\
          models = [\"gpt-*\"]\n\
-         [alias]\nfast = \"openai/gpt-4o-mini\"\n[ledger]\nenabled = false\n\
+         [alias]\nfast = \"openai/gpt-4o-mini\"\n\
          [[key]]\nname = \"demo\"\nsha256 = \"{digest}\"\n",
         home.0.display()
     )

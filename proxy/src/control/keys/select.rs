@@ -70,8 +70,10 @@ impl Selector {
             (text.starts_with(PREFIX_MARK) && text.len() > PREFIX_MARK.len()).then_some(text);
         let mut found: Vec<KeyRow> = Vec::new();
         state.keys_after(0, |row| {
-            let begins = |prefix: &str| row.prefix.starts_with(prefix);
-            if Some(row.id) == id || prefix.as_deref().is_some_and(begins) || *row.name == **text {
+            if Some(row.id) == id
+                || prefix.is_some_and(|prefix| row.prefix.starts_with(&**prefix))
+                || *row.name == **text
+            {
                 found.push(row);
             }
             true
