@@ -50,7 +50,8 @@ fn setup(upstream: SocketAddr, slab: Slab) -> Setup {
     let text = format!(
         "[[provider]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"http://{upstream}/v1\"\n\
          credentials = [{{ name = \"a\", key = \"${{K}}\" }}]\nmodels = [\"*\"]\n\
-         [alias]\nfast = \"openai/ok\"\n[ledger]\nenabled = false\n[[key]]\nname = \"t\"\nsha256 = \"{}\"\n",
+         [alias]\nfast = \"openai/ok\"\n[ledger]\nenabled = false\n\
+         [[key]]\nname = \"t\"\nsha256 = \"{}\"\n",
         // printf %s sk-test | sha256sum
         "f3abf2a6cc4f00987743db5f544ba345b4899ae31f326d8ee9c4816de153c9e0"
     );

@@ -1,5 +1,6 @@
-//! `tollgate demo`: a stand-in provider and a gateway in this process, governed calls, what each of
-//! them cost, and the ledger that says so. It checks what it shows against the provider's own tally.
+//! `tollgate demo`: a stand-in provider and a gateway in this process, governed calls, what each
+//! of them cost, and the ledger that says so. It checks what it shows against the provider's own
+//! tally.
 //!
 //! It reads no file, writes its ledger below the folder for what is temporary, listens on loopback
 //! only, and is over in a second.
