@@ -10,6 +10,8 @@ mod hostile;
 #[cfg(test)]
 mod kill;
 #[cfg(test)]
+mod ledger;
+#[cfg(test)]
 mod program;
 #[cfg(test)]
 mod serve;
