@@ -2,6 +2,7 @@
 
 use super::output;
 use super::place::{Home, Known, Place, unusable};
+use super::table::table;
 use super::{EXIT_FAILED, EXIT_OK};
 use crate::control::receipt;
 use crate::exchange::ids::{KeyId, RequestId};
@@ -125,7 +126,7 @@ fn tail(place: &Place, wanted: &Wanted, lines: usize, json: bool) -> Result<u8, 
         }
     }
     if !json {
-        amounts::table(&rows).iter().for_each(|line| output::say(line));
+        table(&rows).iter().for_each(|line| output::say(line));
     }
     Ok(EXIT_OK)
 }

@@ -6,10 +6,12 @@ pub mod output;
 mod check;
 mod demo;
 mod descriptors;
+mod keys;
 mod ledger;
 mod place;
 mod serve;
 mod socket;
+mod table;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -40,6 +42,8 @@ enum Command {
     Serve(serve::Arguments),
     /// Say how a configuration is understood, or every fault it has
     Check(check::Arguments),
+    /// Make, list, show and revoke keys
+    Keys(keys::Arguments),
     /// Read and prove the ledger
     Ledger(ledger::Arguments),
     /// Show governed calls against a stand-in provider, and their ledger; leaves nothing behind
@@ -63,6 +67,7 @@ fn run(command: &Command) -> u8 {
     match command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Check(arguments) => check::run(arguments),
+        Command::Keys(arguments) => keys::run(arguments),
         Command::Ledger(arguments) => ledger::run(arguments),
         Command::Demo => demo::run(),
     }

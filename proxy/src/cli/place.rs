@@ -85,8 +85,8 @@ impl Place {
 impl Home {
     /// Asks whoever knows more than the log.
     pub(super) fn known(&self) -> Result<Known, String> {
-        if let Some(answer) = socket::get(&self.state_dir, "/ledger")? {
-            return Ok(Known::Server(answer));
+        if let Some(answer) = socket::ask(&self.state_dir, "GET", "/ledger", "")? {
+            return Ok(Known::Server(answer.body));
         }
         let Ok(lock) = Lock::take(&self.state_dir.join("lock")) else { return Ok(Known::Nobody) };
         let failed = |error: store::error::Error| format!("{}: {error}", self.state_dir.display());
@@ -101,9 +101,10 @@ impl Home {
         let mut keys: Vec<(u64, Box<str>)> = Vec::new();
         match known {
             Known::Server(answer) => {
-                let listed = answer["keys"].as_array().into_iter().flatten();
-                let pair = |key: &Value| Some((key["id"].as_u64()?, key["name"].as_str()?.into()));
-                keys.extend(listed.filter_map(pair));
+                let told = answer["keys"].as_object().into_iter().flatten();
+                keys.extend(
+                    told.filter_map(|(id, name)| Some((id.parse().ok()?, name.as_str()?.into()))),
+                );
             }
             Known::Store(store) => {
                 // Without them the numbers are shown.
@@ -111,7 +112,13 @@ impl Home {
             }
             Known::Nobody => {}
         }
-        Names::told(keys, self.outline.providers.clone())
+        let told = match known {
+            Known::Server(answer) => answer["providers"].as_array(),
+            Known::Store(_) | Known::Nobody => None,
+        };
+        let told =
+            told.map(|told| told.iter().map(|name| name.as_str().unwrap_or("?").into()).collect());
+        Names::told(keys, told.unwrap_or_else(|| self.outline.providers.clone()))
     }
 }
 

@@ -4,10 +4,12 @@
 //! `--print-records`) to the standard output, so that either can be piped alone.
 
 use super::{EXIT_CUT, EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, FILE, descriptors, output};
+use crate::admin::socket::Socket;
 use crate::admin::{self, Watched};
 use crate::config::check::provider_line;
 use crate::config::snapshot::Host;
 use crate::config::{self, Config, ProcessEnv};
+use crate::control::desk::{Desk, Log};
 use crate::control::ledger::Found;
 use crate::control::printing::Printer;
 use crate::control::receipt::{self, Names};
@@ -24,9 +26,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::reader::End;
 use store::recover::Recovered;
+use tokio::task::JoinHandle;
 
 /// How often a draining node is asked whether it is done, and a serving one whether it is whole.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How often the next windows of budgets are prepared: a window is, a day ahead.
+const PREPARE: Duration = Duration::from_secs(600);
 
 /// How long the last records may take to be read by whoever reads them.
 const PRINT_MAX: Duration = Duration::from_secs(5);
@@ -103,6 +109,7 @@ async fn control(
         watched = watched.with_ledger(books.ledger.gauges());
     }
     let watched = Arc::new(watched);
+    let desk = open_desk(config, &node)?;
     let printer = arguments.print_records.then(|| print_records(config, &node)).transpose()?;
     let admin_address = admin.local_addr()?;
     tokio::spawn(admin::serve(tokio::net::TcpListener::from_std(admin)?, watched.clone()));
@@ -111,7 +118,11 @@ async fn control(
     let known = node.addresses.clone();
     tokio::spawn(resolver::follow(config.snapshot.clone(), known, publish));
     tell_start(config, &node, limit, admin_address);
-    Ok(until_stopped(node, &watched, signals, printer, config.snapshot.deadlines.drain).await)
+    let code =
+        until_stopped(node, &watched, signals, printer, config.snapshot.deadlines.drain).await;
+    // Asked before its end, the desk removes its socket.
+    desk.inspect(JoinHandle::abort);
+    Ok(code)
 }
 
 fn at(what: &str, address: std::net::SocketAddr, error: &io::Error) -> io::Error {
@@ -154,6 +165,29 @@ fn tell_start(config: &Config, node: &Node, limit: &str, admin: std::net::Socket
     line("admin", &format!("http://{admin}"));
     line("data", &format!("http://{}", node.data));
     line("ready", "stop with SIGINT or SIGTERM");
+}
+
+/// Opens the desk, and looks after the budgets' windows.
+fn open_desk(config: &Config, node: &Node) -> io::Result<Option<JoinHandle<io::Result<()>>>> {
+    let (Some(settings), Some(books)) = (&config.ledger, &node.books) else { return Ok(None) };
+    let keys = books.keys.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(PREPARE).await;
+            keys.prepare(clock::now().wall);
+        }
+    });
+    let socket = Socket::bind(&settings.state_dir).map_err(|error| {
+        io::Error::new(error.kind(), format!("{}: {error}", settings.state_dir.display()))
+    })?;
+    let log = Log {
+        node: books.node,
+        position: Box::new(books.ledger.watch()),
+        gauges: books.ledger.gauges(),
+        providers: config.snapshot.providers.iter().map(|p| p.name.clone()).collect(),
+    };
+    let desk = Desk::new(books.keys.clone(), Some(log), clock::now);
+    Ok(Some(tokio::spawn(socket.serve(Arc::new(desk)))))
 }
 
 /// Where the ledger is, and what its opening found.

@@ -13,6 +13,8 @@ use store::slab::{Geometry, Slab};
 
 /// What is durable of a node.
 pub struct Books {
+    /// The node's identity.
+    pub node: u64,
     /// The ledger's thread.
     pub ledger: Running,
     /// Who makes and changes keys.
@@ -78,7 +80,7 @@ pub(super) fn open(config: &Config) -> Result<Stock, StartError> {
         start: u16::from_le_bytes([low, high]),
         keys: keys.table().clone(),
         slabs,
-        books: Some(Books { ledger: ledger.start()?, keys: Arc::new(keys), declared, found }),
+        books: Some(Books { node, ledger: ledger.start()?, keys: Arc::new(keys), declared, found }),
     })
 }
 

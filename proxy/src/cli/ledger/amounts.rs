@@ -1,4 +1,4 @@
-//! Records and sums as lines of a table.
+//! Records and sums as cells of a table.
 
 use crate::control::receipt::Names;
 use crate::exchange::codes;
@@ -35,21 +35,6 @@ pub(super) fn row(record: &Settled, names: &Names) -> Vec<String> {
     ]
 }
 
-/// Rows as lines, each column as wide as its widest value.
-pub(super) fn table(rows: &[Vec<String>]) -> Vec<String> {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |at: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(at));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
-}
-
 /// A sum of money, which can be beyond what one record can say.
 pub(super) fn money(sum: u128) -> String {
     match u64::try_from(sum) {
@@ -63,9 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_value() {
-        let rows = [vec!["a".to_owned(), "bb".to_owned()], vec!["µµµ".to_owned(), "c".to_owned()]];
-        assert_eq!(table(&rows), ["a    bb", "µµµ  c"]);
+    fn a_sum_beyond_one_record_is_told_in_dollars() {
         assert_eq!(money(1_500_000_000_000), "$1.50");
         assert_eq!(money(u128::from(u64::MAX) * 2), "$36893488");
     }

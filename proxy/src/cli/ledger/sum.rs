@@ -1,7 +1,8 @@
 //! Sums of records, over all or by key, model or day.
 
-use super::amounts::{money, table};
+use super::amounts::money;
 use super::whole;
+use crate::cli::table::table;
 use crate::control::receipt::{BUCKETS, Names};
 use crate::exchange::ids::KeyId;
 use crate::exchange::rfc3339;
