@@ -23,13 +23,13 @@ use std::thread::JoinHandle;
 use store::appender::{self, Appender};
 use store::balance::Balances;
 use store::disk::Folder;
-use store::reader::{self, End};
-use store::recover::Recovered;
+use store::reader;
 use store::segment;
-use store::slab::{Geometry, Slab, SlabId};
+use store::slab::{Geometry, Slab};
 use store::state::State;
 
 mod error;
+mod found;
 mod home;
 mod keeper;
 mod orphans;
@@ -37,6 +37,7 @@ mod resting;
 mod slabs;
 
 pub use error::{LedgerError, Part};
+pub use found::Found;
 pub use home::identity;
 pub use keeper::Finished;
 pub use resting::Resting;
@@ -87,24 +88,6 @@ pub struct Opened {
     pub found: Found,
     /// What is still to be started.
     pub ledger: Ledger,
-}
-
-/// What opening found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Records of the log that the state store did not know yet.
-    pub replayed: u64,
-    /// What followed the last whole frame.
-    pub end: End,
-    /// Slabs of processes that are gone, and what was done with them.
-    pub recovered: Vec<(SlabId, Recovered)>,
-    /// Slabs of processes that are still draining: they are collected.
-    pub live: Vec<SlabId>,
-    /// Slabs that were never recovered and are gone: the machine has lost its power, and with it
-    /// what was in flight.
-    pub lost: Vec<SlabId>,
-    /// Slabs of this start that could not be locked into memory.
-    pub unlocked: usize,
 }
 
 /// Where the log is.
@@ -233,7 +216,7 @@ impl std::fmt::Debug for Ledger {
     }
 }
 
-/// A ledger at work.
+/// A ledger at work. Dropped without [`Running::finish`] it ends as by a kill.
 #[derive(Debug)]
 pub struct Running {
     gauges: Arc<LedgerGauges>,

@@ -127,12 +127,14 @@ impl<D: Disk + Clone> Keeper<D> {
         let mut wait_ns = POLL_NS;
         if self.retry.is_none_or(|retry| retry.at_ns <= now.mono.0) {
             let full = self.take(now.mono.0);
-            if full || self.appender.due(now.mono.0) == Due::Now {
-                // A failure is in the gauges, and the retry is set.
-                let committed = self.commit(now.mono.0);
-                // There may be more than one batch holds.
-                wait_ns = if full && committed.is_ok() { 0 } else { POLL_NS };
-            }
+            wait_ns = match self.appender.due(now.mono.0) {
+                // A failure is in the gauges, and the retry is set. There may be more than one
+                // batch holds.
+                Due::Now if self.commit(now.mono.0).is_ok() && full => 0,
+                // The slabs hold what comes until then: another look would only cost a wake-up.
+                Due::At(at_ns) => at_ns.saturating_sub(now.mono.0),
+                Due::Now | Due::Never => POLL_NS,
+            };
         }
         if now.mono.0 >= self.second_ns {
             self.second_ns = now.mono.0.saturating_add(SECOND_NS);

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use store::balance::{Account, Total};
 use store::ending::{Ending, Provenance};
 use store::query;
+use store::reader::End;
 use store::record::{Head, Window, flag};
-use store::slab::{Class, Slot};
+use store::slab::{Class, SlabId, Slot};
 use store::tail::Tail;
 use store::verify::verify;
 

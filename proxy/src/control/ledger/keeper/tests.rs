@@ -84,13 +84,13 @@ fn a_commit_is_due_20_ms_after_the_first_record_and_then_its_slots_come_back() {
     let mut keeper = world.keeper();
     let mut slab = world.slab(&mut keeper, 0, small());
     settle(&mut slab, 1, 10);
-    assert_eq!(keeper.turn(), Duration::from_millis(5));
+    assert_eq!(keeper.turn(), Duration::from_millis(20));
     pass(19);
     settle(&mut slab, 2, 10);
-    keeper.turn();
+    assert_eq!(keeper.turn(), Duration::from_millis(1));
     assert_eq!((slab.free()[0], keeper.gauges.lag.load(Relaxed)), (62, 2));
     pass(1);
-    keeper.turn();
+    assert_eq!(keeper.turn(), Duration::from_millis(5), "nothing is pending");
     assert_eq!((slab.free()[0], keeper.gauges.lag.load(Relaxed)), (64, 0));
     assert_eq!(keeper.gauges.commits.load(Relaxed), 1);
     assert_eq!(world.keys(), [1, 2]);
