@@ -118,6 +118,7 @@ impl Splitter {
     }
 
     /// Takes a step; `None` if there are no bytes to take.
+    #[inline(always)]
     pub fn step<'b>(&mut self, bytes: &'b [u8]) -> Option<Step<'b>> {
         let &first = bytes.first()?;
         if std::mem::take(&mut self.after_cr) && first == b'\n' {
@@ -139,6 +140,7 @@ impl Splitter {
     }
 
     /// At the first byte of a line.
+    #[inline(always)]
     fn line<'b>(&mut self, bytes: &'b [u8]) -> Step<'b> {
         self.state = State::Line;
         // What nearly all lines are.
@@ -152,6 +154,7 @@ impl Splitter {
     }
 
     /// Inside a name, of which `name` has been seen before.
+    #[inline(always)]
     fn name<'b>(&mut self, mut name: Name, bytes: &'b [u8]) -> Step<'b> {
         let end = memchr3(b':', b'\n', b'\r', bytes);
         name.push(bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default());
@@ -172,6 +175,7 @@ impl Splitter {
     }
 
     /// Inside a value, whose next byte stands at `start`.
+    #[inline(always)]
     fn value<'b>(&mut self, field: Field, opens: bool, start: usize, bytes: &'b [u8]) -> Step<'b> {
         let rest = bytes.get(start..).unwrap_or_default();
         let found = memchr2(b'\n', b'\r', rest);
@@ -201,6 +205,7 @@ impl Splitter {
     }
 
     /// How many bytes of a line's end stand at `at`; 0 if no line ends there.
+    #[inline(always)]
     fn line_end(&mut self, bytes: &[u8], at: usize) -> usize {
         match bytes.get(at..) {
             Some([b'\r', b'\n', ..]) => 2,

@@ -43,7 +43,9 @@ impl Tally {
             self.error.get_or_insert_with(|| error(facts));
         }
         if counts {
-            self.finish = facts.finish.or(self.finish);
+            if facts.finish.is_some() {
+                self.finish = facts.finish;
+            }
             self.terminated |= verdict.terminator;
             self.success |= verdict.success;
         }
