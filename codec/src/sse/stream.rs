@@ -89,8 +89,8 @@ impl StreamScan {
         (len > 0).then(|| self.unfinished(len, before))
     }
 
-    /// The stream has ended, however it did. What it left unfinished counts as far as it came;
-    /// there is a part for it if that is an event, of no bytes.
+    /// The stream has ended, however it did: what was held back may go. What it left unfinished
+    /// counts as far as it came; there is a part for it if that is an event, of no bytes.
     pub fn end(&mut self) -> Option<Part> {
         let begun = std::mem::replace(&mut self.place, Place::Boundary);
         if begun != Place::Event {

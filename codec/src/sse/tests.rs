@@ -62,6 +62,8 @@ fn chat_chunks_by_kind() {
         (" [DONE] \t", "End!"),
         ("[DONE]x", "Preamble"),
         ("[DONE", "Preamble"),
+        ("[DO NE]", "Preamble"),
+        ("[DO\ndata: NE]", "Preamble"),
         ("[DONE]\ndata: [DONE]", "Preamble"),
         ("nothing like JSON", "Preamble"),
         ("", "Preamble"),
@@ -330,6 +332,15 @@ fn malformed_data_says_what_it_said_before() {
     );
     assert!(found.succeeded && !found.reported, "a document without its end is no report");
     assert_eq!((found.usage.output, found.said.ascii), (9, 1));
+}
+
+#[test]
+fn lines_of_data_are_joined_by_a_line_end() {
+    let usage = |digits| {
+        read(Chat, &data(&format!(r#"{{"usage":{{"completion_tokens":{digits}}}}}"#))).usage.output
+    };
+    assert_eq!((usage("12"), usage("12\ndata\ndata:"), usage("\ndata: 12")), (12, 12, 12));
+    assert_eq!(usage("1\ndata: 2"), 1, "no twelve");
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn reads(row: &Value) -> Vec<Vec<u8>> {
 
 /// The places to cut a stream in two.
 pub(crate) fn cuts(len: usize) -> Vec<usize> {
-    let near_an_end = |cut: &usize| *cut < 100 || len - *cut < 100 || *cut % 4099 == 0;
+    let near_an_end = |cut: &usize| *cut < 100 || len - *cut < 100 || cut.is_multiple_of(4099);
     (0..=len).filter(|cut| len <= EVERY_CUT_BYTES_MAX || near_an_end(cut)).collect()
 }
 
