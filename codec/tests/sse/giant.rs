@@ -71,9 +71,8 @@ fn a_giant_line_goes_on_as_it_comes() {
 #[test]
 fn a_giant_text_is_counted_as_it_comes() {
     let text = "é a\\n".repeat(500_000);
-    let event = format!(
-        "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}},\"finish_reason\":null}}]}}\n\n"
-    );
+    let event =
+        format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}},\"index\":0}}]}}\n\n");
     let mut scan = StreamScan::new(Dialect::Chat);
     for piece in event.as_bytes().chunks(RECEIVE_BYTES) {
         let part = parts(&mut scan, piece)[0];

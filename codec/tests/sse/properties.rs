@@ -60,11 +60,12 @@ const ENDS: &[&str] = &["\n", "\r\n", "\r"];
 /// One line, mostly of data.
 fn line() -> impl Strategy<Value = String> {
     let payload = prop::sample::select(PAYLOADS).prop_map(str::to_owned);
+    let field = prop::sample::select(FIELDS);
     let name = prop::sample::select(NAMES).prop_map(str::to_owned);
     prop_oneof![
         6 => payload.clone().prop_map(|payload| format!("data: {payload}")),
         2 => name.prop_map(|name| format!("event: {name}")),
-        1 => (prop::sample::select(FIELDS), payload).prop_map(|(field, text)| field.to_owned() + &text),
+        1 => (field, payload).prop_map(|(field, text)| field.to_owned() + &text),
         1 => "[a-z:{}\"\u{0}é ]{0,40}",
     ]
 }
