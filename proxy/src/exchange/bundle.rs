@@ -49,7 +49,7 @@ impl Bundle {
     }
 
     /// An active key.
-    pub fn with_limits(key: KeyId, name: &str, limits: Limits) -> Bundle {
+    pub fn with_limits(key: KeyId, name: impl Into<Box<str>>, limits: Limits) -> Bundle {
         Bundle { key, name: name.into(), limits, state: Arc::new(AtomicU32::new(ACTIVE)) }
     }
 

@@ -481,7 +481,7 @@ fn what_is_said_to_be_left_is_what_passes() {
     for per_minute in [0, 1, 7, 60, 999] {
         let rate = RequestRate { per_minute, word: Arc::default() };
         for used in [0, 1, 3, 500] {
-            (0..used).for_each(|_| drop(admit_at_rate(&rate.word, per_minute, at(5))));
+            (0..used).for_each(|_| _ = admit_at_rate(&rate.word, per_minute, at(5)));
             let left = rate.left(at(5));
             let passed =
                 (0..1_500).filter(|_| admit_at_rate(&rate.word, per_minute, at(5)).is_ok());
