@@ -7,16 +7,18 @@
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use store::appender::{Appender, Options};
-use store::commit::{Due, POLL_NS};
 use store::disk::Folder;
 use store::ending::{Ending, Provenance};
 use store::record::{Attempt, Head, Window, flag};
 use store::segment;
 use store::slab::{Collector, Files, Geometry, Slab, SlabId};
-use store::state::State;
 use store::tail::Tail;
+use tollgate::control::ledger;
+use tollgate::exchange::rules::OrphanRule;
+use tollgate::shard::clock;
 
 const ROUNDS: usize = 7;
 const RECORDS: u64 = 150_000;
@@ -24,7 +26,7 @@ const RECORDS: u64 = 150_000;
 const MANY_KEYS: u64 = 1000;
 /// A small team.
 const FEW_KEYS: u64 = 10;
-const PACED_RECORDS_A_SECOND: u64 = 20_000;
+const RATES: [u64; 2] = [20_000, 50_000];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = std::env::args().filter_map(|text| text.parse().ok()).next().unwrap_or(5);
@@ -35,10 +37,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let what = format!("append, batch {batch}, {keys} keys: CPU-ns a record");
         say(&what, rounds.collect::<Result<_, _>>()?);
     }
-    for (keys, from) in [(MANY_KEYS, 0), (FEW_KEYS, 100)] {
-        let rounds = (from..from + 3).map(|round| paced(&home, seconds, keys, round));
-        let what = format!("paced {PACED_RECORDS_A_SECOND}/s, {keys} keys: CPU-ns a record");
-        say(&what, rounds.collect::<Result<_, _>>()?);
+    for (rate, keys) in RATES.into_iter().flat_map(|rate| [(rate, MANY_KEYS), (rate, FEW_KEYS)]) {
+        let rounds = (0..3).map(|_| paced(&home, rate, seconds, keys));
+        let (ledger, filler) = rounds.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        say(&format!("paced {rate}/s, {keys} keys, ledger thread: CPU-ns a record"), ledger);
+        say(&format!("paced {rate}/s, {keys} keys, filling segments: CPU-ns a record"), filler);
     }
     Ok(())
 }
@@ -172,52 +175,62 @@ fn batches(home: &Home, batch: u64, keys: u64, round: usize) -> store::error::Re
     Ok(spent as f64 / count as f64)
 }
 
+/// A node's ledger as it runs: CPU of its thread and of the one that fills segments, a record.
 #[expect(clippy::disallowed_methods, reason = "a paced load has a real clock")]
-fn paced(home: &Home, seconds: u64, keys: u64, round: u32) -> store::error::Result<f64> {
-    let folder = home.disk.join(format!("paced-{round}"));
-    let disk = Folder::make(&folder).map_err(io)?;
-    segment::prepare(&disk, segment::SEGMENT_BYTES)?;
-    let state = State::open(&folder.join("state.redb"), || 1)?;
-    let (mut slab, mut collector) = home.slab(50_000 + round)?;
-    let began = Instant::now();
-    let shard = std::thread::spawn(move || {
-        let (mut count, mut busy) = (0, 0_u64);
-        while began.elapsed() < Duration::from_secs(seconds) {
-            let due = began.elapsed().as_micros() as u64 * PACED_RECORDS_A_SECOND / 1_000_000;
-            while count < due {
-                busy += u64::from(!exchange(&mut slab, count, keys));
-                count += 1;
-            }
-            std::thread::park_timeout(Duration::from_micros(500));
+fn paced(
+    home: &Home,
+    rate: u64,
+    seconds: u64,
+    keys: u64,
+) -> Result<(f64, f64), Box<dyn std::error::Error>> {
+    let folder = home.disk.join(format!("paced-{rate}-{keys}"));
+    let options = ledger::Options {
+        state_dir: folder.clone(),
+        slab_dir: Some(home.memory.clone()),
+        runtime_dir: None,
+        shards: 1,
+        geometry: Geometry::default(),
+        segment_bytes: segment::SEGMENT_BYTES,
+        orphans: OrphanRule::ChargeNoted,
+        clock: clock::now,
+    };
+    let mut opened = ledger::open(&options)?;
+    let running = opened.ledger.start()?;
+    let slab = opened.slabs.first_mut().ok_or("one slab")?;
+    let (began, from) = (Instant::now(), (thread_cpu("ledger")?, thread_cpu("segments")?));
+    let (mut count, mut busy) = (0, 0_u64);
+    while began.elapsed() < Duration::from_secs(seconds) {
+        let due = began.elapsed().as_micros() as u64 * rate / 1_000_000;
+        while count < due {
+            busy += u64::from(!exchange(slab, count, keys));
+            count += 1;
         }
-        (count - busy, busy)
-    });
-    let options = Options { node: 1, segment_bytes: segment::SEGMENT_BYTES };
-    let (mut appender, _) = Appender::open(&disk, options, None)?;
-    let (from, mut records, mut saved) = (cpu(), 0, 0);
-    while !shard.is_finished() || collector.pending() > 0 {
-        let now = began.elapsed().as_nanos() as u64;
-        records += collector.take(|record| appender.push(record, now))?;
-        if appender.due(now) == Due::Now {
-            appender.commit()?;
-            collector.free()?;
-            // The checkpoint of each second is part of the price.
-            if now > saved + 1_000_000_000 {
-                saved = now;
-                if let Some(changes) = appender.changes() {
-                    state.save(&changes)?;
-                    appender.saved();
-                }
-            }
-        }
-        std::thread::park_timeout(Duration::from_nanos(POLL_NS));
+        std::thread::park_timeout(Duration::from_micros(500));
     }
-    appender.commit()?;
-    let spent = cpu() - from;
-    let (settled, busy) = shard.join().unwrap_or_default();
-    assert_eq!((records, busy), (settled, 0), "every exchange had a slot and was collected");
+    while running.gauges().records.load(Relaxed) < count - busy {
+        std::thread::park_timeout(Duration::from_micros(500));
+    }
+    let spent = (thread_cpu("ledger")? - from.0, thread_cpu("segments")? - from.1);
+    assert_eq!(busy, 0, "every exchange had a slot");
+    drop(opened.slabs);
+    running.finish()?;
     let _ = std::fs::remove_dir_all(&folder);
-    Ok(spent as f64 / records as f64)
+    Ok((spent.0 as f64 / count as f64, spent.1 as f64 / count as f64))
+}
+
+/// Nanoseconds a thread of this process has been on a core, by its name. It may just be starting.
+fn thread_cpu(name: &str) -> Result<u64, Box<dyn std::error::Error>> {
+    for _ in 0..1000 {
+        for task in std::fs::read_dir("/proc/self/task")? {
+            let task = task?.path();
+            if std::fs::read_to_string(task.join("comm"))?.trim_end() == name {
+                let text = std::fs::read_to_string(task.join("schedstat"))?;
+                return Ok(text.split(' ').next().unwrap_or_default().parse()?);
+            }
+        }
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+    Err("no such thread".into())
 }
 
 fn cpu() -> u64 {

@@ -13,15 +13,14 @@ use crate::error::{Error, Result};
 use crate::frame::{SlabMark, Stated};
 use crate::reader::Position;
 use crate::wire::{Put, Take, Wire, encoded};
-use redb::{
-    Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
-    TableError,
-};
+use redb::{ReadableTable, ReadableTableMetadata, Table, TableDefinition, TableError};
 use std::path::Path;
 
+mod base;
 pub mod key;
 mod rows;
 
+use base::Base;
 pub use key::{Budget, KeyRow, KeyState, Limits, Period};
 
 /// redb's default is a gigabyte; a hundred thousand keys are 20 MB.
@@ -41,7 +40,7 @@ const _: () = assert!(TOTAL_BYTES <= 64 && <Account as Wire>::BYTES == 16);
 /// The state store of a node.
 #[derive(Debug)]
 pub struct State {
-    database: Database,
+    database: Base,
     node: u64,
 }
 
@@ -64,9 +63,7 @@ fn bump(meta: &mut Table<'_, &'static str, u64>, counter: &'static str, floor: u
 impl State {
     /// Opens the store, or makes it for a node whose identity `mint` gives.
     pub fn open(path: &Path, mint: impl FnOnce() -> u64) -> Result<State> {
-        let mut builder = Database::builder();
-        builder.set_cache_size(CACHE_BYTES);
-        let database = builder.create(path).map_err(failed("opening"))?;
+        let database = Base::open(path).map_err(failed("opening"))?;
         let what = "reading the node's identity";
         let write = database.begin_write().map_err(failed(what))?;
         let node = {

@@ -5,7 +5,7 @@
 //! `docs/reference/metrics.md` repeats the table; a test compares the two.
 
 use super::Watched;
-use crate::observe::counters::{CLASSES, Counters, DRIVERS, REFUSAL_CODES, ROUTES};
+use crate::observe::counters::{CLASSES, CODES, Counters, DRIVERS, ROUTES};
 use crate::observe::ledger::{HEALTHS, LedgerGauges, SLOT_STATES};
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
@@ -212,7 +212,7 @@ fn requests(watched: &Watched, rows: &mut Rows<'_>) {
 }
 
 fn refusals(watched: &Watched, rows: &mut Rows<'_>) {
-    for (at, code) in REFUSAL_CODES.iter().enumerate() {
+    for (at, code) in CODES.iter().enumerate() {
         rows.row(&[("code", code)], sum(watched, |counters| counters.refusals[at].get()));
     }
 }

@@ -24,7 +24,7 @@ use store::reader;
 
 /// The desk of one node.
 pub struct Desk {
-    keys: Keys,
+    keys: Arc<Keys>,
     log: Option<Log>,
     clock: Clock,
 }
@@ -73,7 +73,7 @@ impl From<KeyFault> for Answer {
 
 impl Desk {
     /// The desk of a node; `log` if it runs.
-    pub fn new(keys: Keys, log: Option<Log>, clock: Clock) -> Desk {
+    pub fn new(keys: Arc<Keys>, log: Option<Log>, clock: Clock) -> Desk {
         Desk { keys, log, clock }
     }
 
@@ -177,6 +177,22 @@ pub fn position(at: &reader::Position) -> Value {
         "last_seq": at.next_seq.saturating_sub(1),
         "chain": chain,
         "frame_bytes": at.frame_bytes,
+    })
+}
+
+/// The place that was told; `None` if it is none.
+pub fn position_of(told: &Value) -> Option<reader::Position> {
+    let hex = told["chain"].as_str()?;
+    let mut chain = [0; 32];
+    for (n, byte) in chain.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(2 * n..2 * n + 2)?, 16).ok()?;
+    }
+    Some(reader::Position {
+        segment: told["segment"].as_u64()?,
+        offset: told["offset"].as_u64()?,
+        next_seq: told["last_seq"].as_u64()?.checked_add(1)?,
+        chain,
+        frame_bytes: told["frame_bytes"].as_u64()?,
     })
 }
 

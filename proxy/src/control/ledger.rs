@@ -15,7 +15,7 @@ use crate::exchange::time::Now;
 use crate::observe::ledger::LedgerGauges;
 use arc_swap::ArcSwap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -23,13 +23,13 @@ use std::thread::JoinHandle;
 use store::appender::{self, Appender};
 use store::balance::Balances;
 use store::disk::Folder;
-use store::reader::{self, End};
-use store::recover::Recovered;
+use store::reader;
 use store::segment;
-use store::slab::{Geometry, Slab, SlabId};
+use store::slab::{Geometry, Slab};
 use store::state::State;
 
 mod error;
+mod found;
 mod home;
 mod keeper;
 mod orphans;
@@ -37,9 +37,11 @@ mod resting;
 mod slabs;
 
 pub use error::{LedgerError, Part};
+pub use found::Found;
 pub use home::identity;
 pub use keeper::Finished;
 pub use resting::Resting;
+pub use slabs::slab_folders;
 
 use home::Home;
 use keeper::Keeper;
@@ -86,24 +88,6 @@ pub struct Opened {
     pub found: Found,
     /// What is still to be started.
     pub ledger: Ledger,
-}
-
-/// What opening found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Records of the log that the state store did not know yet.
-    pub replayed: u64,
-    /// What followed the last whole frame.
-    pub end: End,
-    /// Slabs of processes that are gone, and what was done with them.
-    pub recovered: Vec<(SlabId, Recovered)>,
-    /// Slabs of processes that are still draining: they are collected.
-    pub live: Vec<SlabId>,
-    /// Slabs that were never recovered and are gone: the machine has lost its power, and with it
-    /// what was in flight.
-    pub lost: Vec<SlabId>,
-    /// Slabs of this start that could not be locked into memory.
-    pub unlocked: usize,
 }
 
 /// Where the log is.
@@ -167,6 +151,18 @@ pub struct Ledger {
     segment_bytes: u64,
 }
 
+/// Keeps a node that does not run from starting.
+#[derive(Debug)]
+pub struct Entered(#[expect(dead_code, reason = "the home has the lock")] Home);
+
+/// The state store of a node that does not run, and its identity, for as long as it is kept.
+pub fn enter(state_dir: &Path) -> Result<(Arc<State>, u64, Entered), LedgerError> {
+    let home = Home::enter(state_dir)?;
+    let state = Arc::new(home.state()?);
+    let node = state.node();
+    Ok((state, node, Entered(home)))
+}
+
 // === impl Ledger ===
 
 impl Ledger {
@@ -220,7 +216,7 @@ impl std::fmt::Debug for Ledger {
     }
 }
 
-/// A ledger at work.
+/// A ledger at work. Dropped without [`Running::finish`] it ends as by a kill.
 #[derive(Debug)]
 pub struct Running {
     gauges: Arc<LedgerGauges>,
@@ -244,6 +240,12 @@ impl Running {
 
     /// The same for whoever is asked about it later, and may outlive this.
     pub fn positions(&self) -> impl Fn() -> Position + Send + Sync + 'static {
+        let position = self.position.clone();
+        move || **position.load()
+    }
+
+    /// The same, for somebody who asks later.
+    pub fn watch(&self) -> impl Fn() -> Position + Send + Sync + use<> {
         let position = self.position.clone();
         move || **position.load()
     }

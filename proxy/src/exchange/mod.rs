@@ -5,6 +5,7 @@
 pub mod budget;
 pub mod bundle;
 pub mod call;
+pub mod codes;
 pub mod demand;
 pub mod ids;
 pub mod keys;

@@ -133,6 +133,9 @@ impl Default for Mode {
     }
 }
 
+/// Longest model name that is looked up in another spelling: no provider has one half as long.
+const NAME_BYTES_MAX: usize = 256;
+
 /// The versioned list.
 #[derive(Clone, Debug, Default)]
 pub struct PriceList {
@@ -167,8 +170,12 @@ impl PriceList {
     /// a snapshot (`-2025-08-07`, `-20250807`). Never a neighbour by prefix.
     pub fn lookup(&self, provider: &str, model: &str) -> Option<PriceIx> {
         self.find(provider, model).or_else(|| {
-            let lower = model.to_ascii_lowercase();
-            self.find(provider, &lower).or_else(|| self.find(provider, undated(&lower)?))
+            let mut room = [0; NAME_BYTES_MAX];
+            let lower = room.get_mut(..model.len())?;
+            lower.copy_from_slice(model.as_bytes());
+            lower.make_ascii_lowercase();
+            let lower = std::str::from_utf8(lower).ok()?;
+            self.find(provider, lower).or_else(|| self.find(provider, undated(lower)?))
         })
     }
 

@@ -121,8 +121,7 @@ impl KeyRow {
         if !within {
             return Err(Error::Row("keys: longer than a key may be"));
         }
-        let flag = |yes, bit| if yes { bit } else { 0 };
-        let flags = flag(self.declared, DECLARED) | flag(self.strict, STRICT);
+        let flags = (u8::from(self.declared) * DECLARED) | (u8::from(self.strict) * STRICT);
         let mut out = vec![VERSION, self.state.number(), flags];
         out.extend(self.digest);
         text(&mut out, &self.name);

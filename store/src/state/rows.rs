@@ -6,7 +6,7 @@
 use super::key::KeyRow;
 use super::{META, State, bump, failed};
 use crate::error::{Error, Result};
-use redb::{ReadableDatabase, ReadableTable, Table, TableDefinition, TableError};
+use redb::{ReadableTable, Table, TableDefinition, TableError};
 use std::ops::RangeInclusive;
 
 const KEYS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("keys");

@@ -55,9 +55,19 @@ pub(crate) fn serve_with(
     driver: &str,
     arguments: &[&str],
 ) -> Served {
-    let folder = folder(name);
-    write_configuration(&folder, &(configuration(standin.addr(), driver) + more));
-    let mut program = Program::start(command(&folder, arguments));
+    serve_in(&folder(name), more, standin, driver, arguments)
+}
+
+/// The same in a folder that is there.
+pub(crate) fn serve_in(
+    folder: &Path,
+    more: &str,
+    standin: &Standin,
+    driver: &str,
+    arguments: &[&str],
+) -> Served {
+    write_configuration(folder, &(configuration(standin.addr(), driver) + more));
+    let mut program = Program::start(command(folder, arguments));
     let admin = program.err.wait_for("admin").replace("http://", "");
     let data = program.err.wait_for("data").replace("http://", "");
     program.err.wait_for("ready");

@@ -28,7 +28,7 @@ impl Office {
             gauges: Arc::default(),
             providers: vec!["openai".into()],
         });
-        Office { desk: Desk::new(keys, log, clock), folder }
+        Office { desk: Desk::new(Arc::new(keys), log, clock), folder }
     }
 
     fn ask(&self, method: &str, target: &str, body: &str) -> (u16, Value) {

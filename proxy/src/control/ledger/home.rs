@@ -104,7 +104,8 @@ pub fn identity(state_dir: &Path) -> Result<Option<u64>, LedgerError> {
         Err(error) => return Err(LedgerError::io(&path)(error)),
     };
     let digits = text.trim_end();
-    let node = u64::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 16);
+    let plain = digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let node = u64::from_str_radix(digits, 16).ok().filter(|_| plain);
     let why = "node is not 16 hexadecimal digits; removed, it is written anew from state.redb";
     node.map(Some).ok_or_else(|| LedgerError::Identity { state_dir: state_dir.to_owned(), why })
 }

@@ -127,12 +127,14 @@ impl<D: Disk + Clone> Keeper<D> {
         let mut wait_ns = POLL_NS;
         if self.retry.is_none_or(|retry| retry.at_ns <= now.mono.0) {
             let full = self.take(now.mono.0);
-            if full || self.appender.due(now.mono.0) == Due::Now {
-                // A failure is in the gauges, and the retry is set.
-                let committed = self.commit(now.mono.0);
-                // There may be more than one batch holds.
-                wait_ns = if full && committed.is_ok() { 0 } else { POLL_NS };
-            }
+            wait_ns = match self.appender.due(now.mono.0) {
+                // A failure is in the gauges, and the retry is set. There may be more than one
+                // batch holds.
+                Due::Now if self.commit(now.mono.0).is_ok() && full => 0,
+                // The slabs hold what comes until then: another look would only cost a wake-up.
+                Due::At(at_ns) => at_ns.saturating_sub(now.mono.0),
+                Due::Now | Due::Never => POLL_NS,
+            };
         }
         if now.mono.0 >= self.second_ns {
             self.second_ns = now.mono.0.saturating_add(SECOND_NS);
@@ -245,6 +247,10 @@ impl<D: Disk + Clone> Keeper<D> {
 
     /// Settles the slabs of predecessors that have gone meanwhile.
     fn bury_others(&mut self, now: UnixMs) {
+        if self.retry.is_some() {
+            // The disk comes first.
+            return;
+        }
         let mut at = 0;
         while let Some(source) = self.sources.get(at) {
             // One that cannot be settled now is tried again; an operator sees the failures.
@@ -255,10 +261,6 @@ impl<D: Disk + Clone> Keeper<D> {
 
     /// Settles and removes a slab if nobody uses it any more.
     fn bury(&mut self, at: usize, now: UnixMs) -> Result<Option<Recovered>> {
-        // What is pending counts as being in the log, and recovery frees what the log has.
-        if self.appender.pending() > 0 {
-            self.commit((self.clock)().mono.0)?;
-        }
         let Some(source) = self.sources.get_mut(at) else { return Ok(None) };
         let (id, own) = (source.id, source.own);
         if own {
@@ -269,8 +271,14 @@ impl<D: Disk + Clone> Keeper<D> {
             Opened::Dead(dead) => dead,
             Opened::Live(_) | Opened::Nothing => return Ok(None),
         };
-        // Recovery frees on its own account from here on, also if it is cut short.
-        source.collector = None;
+        // What is pending counts as being in the log, and recovery frees what the log has.
+        if self.appender.pending() > 0 {
+            self.commit((self.clock)().mono.0)?;
+        }
+        if let Some(source) = self.sources.get_mut(at) {
+            // Recovery frees on its own account from here on, also if it is cut short.
+            source.collector = None;
+        }
         let rule = self.orphans;
         let appender = &mut self.appender;
         let recovered = recover(dead, appender, now.0, |head, _| orphans::charge(rule, head));

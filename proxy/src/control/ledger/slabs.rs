@@ -161,8 +161,13 @@ fn place(folder: PathBuf, node: u64) -> Result<Place, LedgerError> {
     if !is_ours(&folder).map_err(LedgerError::io(&folder))? {
         return Err(LedgerError::Foreign { path: folder });
     }
-    let files = Files::make(&folder, node).map_err(LedgerError::store(Part::Slabs, &folder))?;
-    Ok(Place { folder, files })
+    match Files::make(&folder, node) {
+        Ok(files) => Ok(Place { folder, files }),
+        Err(error) => {
+            let _ = std::fs::remove_dir(&folder);
+            Err(LedgerError::store(Part::Slabs, &folder)(error))
+        }
+    }
 }
 
 /// Whether it is a folder that nobody else can enter: `/dev/shm` is everybody's, and a folder that
@@ -178,6 +183,11 @@ fn is_ours(folder: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
+/// The folders a start would look into, as far as they are remembered: for readers.
+pub fn slab_folders(state_dir: &Path) -> Vec<PathBuf> {
+    remembered(&state_dir.join(REMEMBERED)).unwrap_or_default()
+}
+
 /// The folders that were remembered; none in a new one.
 pub(super) fn remembered(path: &Path) -> Result<Vec<PathBuf>, LedgerError> {
     let text = match std::fs::read(path) {
@@ -187,4 +197,16 @@ pub(super) fn remembered(path: &Path) -> Result<Vec<PathBuf>, LedgerError> {
     };
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     Ok(lines.map(|line| PathBuf::from(OsStr::from_bytes(line))).collect())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::path::Path;
+
+    /// Files two folders down.
+    pub(in super::super) fn slab_files(memory: &Path) -> usize {
+        let Ok(nodes) = std::fs::read_dir(memory) else { return 0 };
+        let folders = nodes.filter_map(|node| std::fs::read_dir(node.unwrap().path()).ok());
+        folders.map(Iterator::count).sum()
+    }
 }
