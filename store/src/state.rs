@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::frame::{SlabMark, Stated};
 use crate::reader::Position;
 use crate::wire::{Put, Take, Wire, encoded};
-use redb::{ReadableTable, Table, TableDefinition, TableError};
+use redb::{ReadableTable, ReadableTableMetadata, Table, TableDefinition, TableError};
 use std::path::Path;
 
 mod base;
@@ -31,7 +31,7 @@ const VERSION: u64 = 1;
 
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const CHECKPOINT: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("checkpoint");
-const TOTALS: TableDefinition<'_, [u8; 16], [u8; 64]> = TableDefinition::new("totals");
+const TOTALS: TableDefinition<'_, &[u8; 16], &[u8; 64]> = TableDefinition::new("totals");
 
 const POSITION_BYTES: usize = <Position as Wire>::BYTES;
 const TOTAL_BYTES: usize = <Total as Wire>::BYTES;
@@ -115,7 +115,7 @@ impl State {
             for Stated { account, total } in &changes.totals {
                 let mut bytes = [0; 64];
                 total.put(&mut Put::new(&mut bytes));
-                totals.insert(encoded::<Account, 16>(account), bytes).map_err(failed(what))?;
+                totals.insert(&encoded::<Account, 16>(account), &bytes).map_err(failed(what))?;
             }
         }
         write.commit().map_err(failed(what))
@@ -142,10 +142,12 @@ impl State {
         }
         let mut balances = Balances::default();
         let totals = read.open_table(TOTALS).map_err(failed(what))?;
+        let accounts = totals.len().map_err(failed(what))?;
+        balances.reserve(usize::try_from(accounts).unwrap_or(0));
         for row in totals.iter().map_err(failed(what))? {
             let (account, total) = row.map_err(failed(what))?;
-            let account = Account::take(&mut Take::new(&account.value()));
-            let total = Total::take(&mut Take::new(&total.value()));
+            let account = Account::take(&mut Take::new(account.value()));
+            let total = Total::take(&mut Take::new(total.value()));
             let (Some(account), Some(total)) = (account, total) else {
                 return Err(Error::Row("totals"));
             };
@@ -177,8 +179,8 @@ impl State {
             Err(TableError::TableDoesNotExist(_)) => return Ok(Total::default()),
             Err(error) => return Err(failed(what)(error)),
         };
-        let row = table.get(encoded::<Account, 16>(&account)).map_err(failed(what))?;
-        let total = row.map(|row| Total::take(&mut Take::new(&row.value())));
+        let row = table.get(&encoded::<Account, 16>(&account)).map_err(failed(what))?;
+        let total = row.map(|row| Total::take(&mut Take::new(row.value())));
         total.map_or_else(|| Ok(Total::default()), |total| total.ok_or(Error::Row("totals")))
     }
 }

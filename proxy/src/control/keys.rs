@@ -20,12 +20,14 @@ use std::sync::Arc;
 use store::balance::{Account, Balances, Total};
 use store::state::{KeyRow, KeyState, State};
 
+mod bundles;
 mod declare;
 mod fault;
 mod new;
 mod row;
 mod select;
 mod shown;
+mod spent;
 mod text;
 
 pub use declare::Declared;
@@ -34,6 +36,9 @@ pub use new::{Asked, NewKey};
 pub use select::Selector;
 pub use text::{KEY_TEXT_BYTES, KeyText, PREFIX_BYTES};
 
+use declare::Declaring;
+use spent::{Place, Spent};
+
 /// Keys that are listed at once: half a megabyte of JSON.
 pub const PAGE_MAX: usize = 1_000;
 
@@ -41,7 +46,7 @@ pub const PAGE_MAX: usize = 1_000;
 pub fn declared(keys: &[DeclaredKey], now: UnixMs) -> KeyTable {
     let bundles = keys.iter().zip(1..).map(|(key, id)| {
         let limits = Limits::new(key.limits.clone(), Books::default(), now);
-        (key.digest, Arc::new(Bundle::with_limits(KeyId(id), &key.name, limits)))
+        (key.digest, Arc::new(Bundle::with_limits(KeyId(id), &*key.name, limits)))
     });
     KeyTable::of(bundles)
 }
@@ -72,21 +77,31 @@ impl Keys {
         declared: &[DeclaredKey],
         now: UnixMs,
     ) -> Result<(Keys, Declared), KeyFault> {
+        let spent = Spent::of(balances, now);
         // Where the store was lost and the log was not, new keys must not inherit old totals.
-        let (mut key, mut budget) = (0, 0);
-        for (account, _) in balances.iter() {
-            let highest = if account.kind == Account::KEY { &mut key } else { &mut budget };
-            *highest = account.id.max(*highest);
+        state.pass_numbers(spent.key_max, spent.budget_max)?;
+        let mut declaring = Declaring::new(declared);
+        let (mut bundles, kept) =
+            bundles::read(&state, &spent, now, |row| declaring.concerns(row))?;
+        let mut rows: Vec<KeyRow> =
+            kept.into_iter().filter_map(|row| declaring.meet(row)).collect();
+        let (told, written) = declaring.write(&state, now)?;
+        rows.extend(written);
+        for row in rows {
+            bundles.push((
+                row.digest,
+                Arc::new(row::bundle(row, &spent, &mut Place::default(), now)?),
+            ));
         }
-        state.pass_numbers(key, budget)?;
-        let told = declare::declare(&state, declared, now)?;
-        let table = Arc::new(table_of(&state, balances, now)?);
+        let table = Arc::new(KeyTable::of(bundles));
         Ok((Keys { state, table, settled: Settled::Kept }, told))
     }
 
     /// The keys of a node that does not run: nothing is written, and nothing is declared.
     pub fn resting(state: Arc<State>, balances: Balances, now: UnixMs) -> Result<Keys, KeyFault> {
-        let table = Arc::new(table_of(&state, &balances, now)?);
+        let spent = Spent::of(&balances, now);
+        let (bundles, _) = bundles::read(&state, &spent, now, |_| false)?;
+        let table = Arc::new(KeyTable::of(bundles));
         Ok(Keys { state, table, settled: Settled::Told(balances) })
     }
 
@@ -125,7 +140,7 @@ impl Keys {
         }
         let mut row = new.row(digest, prefix, now);
         self.state.add_key(&mut row)?;
-        let bundle = row::bundle(&row, &Balances::default(), now)?;
+        let bundle = row::bundle(row.clone(), &Spent::default(), &mut Place::default(), now)?;
         self.table.put(digest, Arc::new(bundle));
         Ok(row)
     }
@@ -183,21 +198,6 @@ impl Keys {
             bundle.limits.budgets.iter().for_each(|budget| budget.prepare(now));
         });
     }
-}
-
-fn table_of(state: &State, balances: &Balances, now: UnixMs) -> Result<KeyTable, KeyFault> {
-    let (mut bundles, mut fault) = (Vec::new(), None);
-    state.keys_after(0, |row| match row::bundle(&row, balances, now) {
-        Ok(bundle) => {
-            bundles.push((row.digest, Arc::new(bundle)));
-            true
-        }
-        Err(found) => {
-            fault = Some(found);
-            false
-        }
-    })?;
-    fault.map_or_else(|| Ok(KeyTable::of(bundles)), Err)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ impl Bundle {
     }
 
     /// An active key.
-    pub fn with_limits(key: KeyId, name: &str, limits: Limits) -> Bundle {
+    pub fn with_limits(key: KeyId, name: impl Into<Box<str>>, limits: Limits) -> Bundle {
         let state = Arc::new(AtomicU32::new(ACTIVE));
         Bundle { key, name: name.into(), project: 0, limits, state }
     }

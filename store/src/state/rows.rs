@@ -10,7 +10,7 @@ use redb::{ReadableTable, Table, TableDefinition, TableError};
 use std::ops::RangeInclusive;
 
 const KEYS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("keys");
-const DIGESTS: TableDefinition<'_, [u8; 32], u64> = TableDefinition::new("digests");
+const DIGESTS: TableDefinition<'_, &[u8; 32], u64> = TableDefinition::new("digests");
 
 /// The counters of numbers given.
 const KEY: &str = "key";
@@ -122,7 +122,16 @@ impl State {
         self.read_keys(first..=u64::MAX, each)
     }
 
-    fn read_keys(
+    /// The highest number given to a key; 0 if none was.
+    pub fn last_key(&self) -> Result<u64> {
+        let what = "reading keys";
+        let read = self.database.begin_read().map_err(failed(what))?;
+        let meta = read.open_table(META).map_err(failed(what))?;
+        Ok(meta.get(KEY).map_err(failed(what))?.map_or(0, |row| row.value()))
+    }
+
+    /// Keys with numbers in a range, by number, until `each` answers `false`.
+    pub fn read_keys(
         &self,
         ids: RangeInclusive<u64>,
         mut each: impl FnMut(KeyRow) -> bool,
@@ -147,18 +156,18 @@ impl State {
 fn write_key(
     row: &mut KeyRow,
     meta: &mut Table<'_, &'static str, u64>,
-    digests: &mut Table<'_, [u8; 32], u64>,
+    digests: &mut Table<'_, &'static [u8; 32], u64>,
     keys: &mut Table<'_, u64, &'static [u8]>,
 ) -> Result<()> {
     let what = "writing a key";
-    let holder = digests.get(row.digest).map_err(failed(what))?.map(|holder| holder.value());
+    let holder = digests.get(&row.digest).map_err(failed(what))?.map(|holder| holder.value());
     // A new digest is nobody's; a changed row keeps its own.
     if holder != (row.id != 0).then_some(row.id) {
         return Err(Error::Row("keys: the digest is another key's"));
     }
     if row.id == 0 {
         row.id = bump(meta, KEY, 0)?;
-        digests.insert(row.digest, row.id).map_err(failed(what))?;
+        digests.insert(&row.digest, row.id).map_err(failed(what))?;
     }
     for budget in row.budgets.iter_mut().filter(|budget| budget.budget_id == 0) {
         let id = u32::try_from(bump(meta, BUDGET, 0)?);

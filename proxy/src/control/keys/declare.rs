@@ -11,6 +11,7 @@
 use super::KeyFault;
 use super::row::set_limits;
 use crate::config::DeclaredKey;
+use crate::exchange::keys::Digest;
 use crate::exchange::time::UnixMs;
 use std::collections::HashMap;
 use store::state::{KeyRow, KeyState, State};
@@ -28,38 +29,62 @@ pub struct Declared {
     pub revoked: Vec<Box<str>>,
 }
 
-/// Writes what differs, as one unit; nothing if nothing does.
-pub(super) fn declare(
-    state: &State,
-    keys: &[DeclaredKey],
-    now: UnixMs,
-) -> Result<Declared, KeyFault> {
-    let mut missing: HashMap<_, _> = keys.iter().map(|key| (key.digest, key)).collect();
-    let (mut told, mut rows) = (Declared::default(), Vec::new());
-    state.keys_after(0, |row| {
-        let declared = missing.remove(&row.digest);
+/// Brings the file's keys into the store while the store's keys are walked through.
+pub(super) struct Declaring<'d> {
+    keys: &'d [DeclaredKey],
+    missing: HashMap<Digest, &'d DeclaredKey>,
+    told: Declared,
+    rows: Vec<KeyRow>,
+}
+
+// === impl Declaring ===
+
+impl<'d> Declaring<'d> {
+    pub(super) fn new(keys: &'d [DeclaredKey]) -> Declaring<'d> {
+        let missing = keys.iter().map(|key| (key.digest, key)).collect();
+        Declaring { keys, missing, told: Declared::default(), rows: Vec::new() }
+    }
+
+    /// Whether the file has a say about a row.
+    pub(super) fn concerns(&self, row: &KeyRow) -> bool {
+        row.declared || self.missing.contains_key(&row.digest)
+    }
+
+    /// A row that the file has a say about, if it is as the file wants it; else it is kept to be
+    /// written.
+    pub(super) fn meet(&mut self, row: KeyRow) -> Option<KeyRow> {
+        let declared = self.missing.remove(&row.digest);
         if declared.is_some() && row.state == KeyState::Revoked {
-            told.revoked.push(row.name.as_str().into());
+            self.told.revoked.push(row.name.as_str().into());
         }
-        let known = row.clone();
-        let row = followed(row, declared);
-        if row != known {
-            let list = if declared.is_some() { &mut told.changed } else { &mut told.disabled };
-            list.push(row.name.as_str().into());
-            rows.push(row);
+        let wanted = followed(row.clone(), declared);
+        if wanted == row {
+            return Some(row);
         }
-        true
-    })?;
-    // In the order of the file: so are the numbers.
-    for key in keys.iter().filter(|key| missing.contains_key(&key.digest)) {
-        told.added.push(key.name.clone());
-        let row = KeyRow { digest: key.digest, created_unix_ms: now.0, ..KeyRow::default() };
-        rows.push(followed(row, Some(key)));
+        let told = &mut self.told;
+        let list = if declared.is_some() { &mut told.changed } else { &mut told.disabled };
+        list.push(wanted.name.as_str().into());
+        self.rows.push(wanted);
+        None
     }
-    if !rows.is_empty() {
-        state.write_keys(&mut rows)?;
+
+    /// Writes what differs and what is new, as one unit: these rows.
+    pub(super) fn write(
+        mut self,
+        state: &State,
+        now: UnixMs,
+    ) -> Result<(Declared, Vec<KeyRow>), KeyFault> {
+        // In the order of the file: so are the numbers.
+        for key in self.keys.iter().filter(|key| self.missing.contains_key(&key.digest)) {
+            self.told.added.push(key.name.clone());
+            let row = KeyRow { digest: key.digest, created_unix_ms: now.0, ..KeyRow::default() };
+            self.rows.push(followed(row, Some(key)));
+        }
+        if !self.rows.is_empty() {
+            state.write_keys(&mut self.rows)?;
+        }
+        Ok((self.told, self.rows))
     }
-    Ok(told)
 }
 
 /// A row as the file wants it.

@@ -24,6 +24,8 @@ pub enum KeyFault {
     Random,
     /// A row holds what no key can have.
     Row(u64),
+    /// A thread of ours has died: a defect.
+    Died,
     /// The store refused.
     Store(Error),
 }
@@ -39,7 +41,9 @@ impl KeyFault {
             KeyFault::Invalid(_) => "invalid_request",
             KeyFault::Taken(_) => "key_taken",
             KeyFault::NotStored(_) => "not_stored",
-            KeyFault::Random | KeyFault::Row(_) | KeyFault::Store(_) => "store_failed",
+            KeyFault::Random | KeyFault::Row(_) | KeyFault::Died | KeyFault::Store(_) => {
+                "store_failed"
+            }
         }
     }
 
@@ -49,9 +53,11 @@ impl KeyFault {
             KeyFault::NotFound => 404,
             KeyFault::Ambiguous(_) | KeyFault::Taken(_) => 409,
             KeyFault::Invalid(_) => 400,
-            KeyFault::NotStored(_) | KeyFault::Random | KeyFault::Row(_) | KeyFault::Store(_) => {
-                500
-            }
+            KeyFault::NotStored(_)
+            | KeyFault::Random
+            | KeyFault::Row(_)
+            | KeyFault::Died
+            | KeyFault::Store(_) => 500,
         }
     }
 }
@@ -82,6 +88,7 @@ impl fmt::Display for KeyFault {
             KeyFault::Row(id) => {
                 write!(f, "the row of {} holds what no key can have", KeyId(*id))
             }
+            KeyFault::Died => f.write_str("a thread that reads keys has died, which is a defect"),
             KeyFault::Store(error) => error.fmt(f),
         }
     }
@@ -97,6 +104,7 @@ impl std::error::Error for KeyFault {
             | KeyFault::Taken(_)
             | KeyFault::NotStored(_)
             | KeyFault::Random
+            | KeyFault::Died
             | KeyFault::Row(_) => None,
         }
     }

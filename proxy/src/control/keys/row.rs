@@ -4,6 +4,7 @@
 //! was spent are there when it comes back: a change neither forgets nor forgives.
 
 use super::KeyFault;
+use super::spent::{Place, Spent};
 use crate::exchange::bundle::Bundle;
 use crate::exchange::ids::{BudgetId, KeyId};
 use crate::exchange::limits::{Book, Books, KeyLimits, Limits};
@@ -12,24 +13,22 @@ use crate::exchange::money::PicoUsd;
 use crate::exchange::time::UnixMs;
 use crate::exchange::window::Period;
 use crate::exchange::words::MoneyLimit;
-use store::balance::{Account, Balances};
 use store::state::{self, Budget, KeyRow, KeyState};
 
-/// The bundle of a row, with what `balances` says was spent.
-pub(super) fn bundle(row: &KeyRow, balances: &Balances, now: UnixMs) -> Result<Bundle, KeyFault> {
-    let values = limits(row)?;
-    let book = |period| {
-        let budget = budget_of(row, period);
-        let id = budget.map_or(0, |budget| budget.budget_id);
-        let spent = || {
-            let account = Account::window(id, period.window(now).id.0);
-            u64::try_from(balances.total(account).cost_picousd).unwrap_or(u64::MAX)
-        };
-        let spent = if id == 0 { 0 } else { spent() };
-        Book { id: BudgetId(id), spent: PicoUsd(spent) }
+/// The bundle of a row, with what was spent.
+pub(super) fn bundle(
+    row: KeyRow,
+    spent: &Spent,
+    place: &mut Place,
+    now: UnixMs,
+) -> Result<Bundle, KeyFault> {
+    let values = limits(&row)?;
+    let mut book = |period| {
+        let id = budget_of(&row, period).map_or(0, |budget| budget.budget_id);
+        Book { id: BudgetId(id), spent: spent.in_force(id, period, place) }
     };
     let books = Books { total: book(Period::Total), month: book(Period::Month) };
-    let bundle = Bundle::with_limits(KeyId(row.id), &row.name, Limits::new(values, books, now));
+    let bundle = Bundle::with_limits(KeyId(row.id), row.name, Limits::new(values, books, now));
     match row.state {
         KeyState::Active => {}
         KeyState::Disabled => bundle.disable(),

@@ -66,14 +66,12 @@ impl Selector {
             Selector::Text(text) => text,
         };
         let id = number(text.strip_prefix("key_").unwrap_or(text));
-        let prefix =
-            (text.starts_with(PREFIX_MARK) && text.len() > PREFIX_MARK.len()).then_some(text);
+        let prefix = text.starts_with(PREFIX_MARK) && text.len() > PREFIX_MARK.len();
+        let prefix = prefix.then_some(&**text);
         let mut found: Vec<KeyRow> = Vec::new();
         state.keys_after(0, |row| {
-            if Some(row.id) == id
-                || prefix.is_some_and(|prefix| row.prefix.starts_with(&**prefix))
-                || *row.name == **text
-            {
+            let begins = |prefix: &str| row.prefix.starts_with(prefix);
+            if Some(row.id) == id || prefix.is_some_and(begins) || *row.name == **text {
                 found.push(row);
             }
             true
