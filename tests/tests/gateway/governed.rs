@@ -4,7 +4,7 @@
 
 use crate::{BODY, COMPLETION, call, json, ok, post};
 use gateway_tests::outcome::Outcome;
-use gateway_tests::scenario::{Act, Manner, Read, Scenario, Split, Step, Turn, say, send};
+use gateway_tests::scenario::{Act, Manner, Reach, Read, Scenario, Split, Step, Turn, say, send};
 use gateway_tests::transports;
 use std::time::Duration;
 use store::ending::{Ending, Provenance, Release, StatusClass};
@@ -84,6 +84,8 @@ fn a_spent_budget_is_final_and_says_why() {
             outcome.assert_clean();
             let [first, second] = &outcome.clients[0].answers[..] else { panic!("two answers") };
             assert_eq!((first.status, second.status, outcome.forwarded()), (200, 402, 1));
+            let warned = first.field("x-tollgate-budget-warning");
+            assert!(warned.is_some_and(|text| text.contains("80 percent")), "all of it was held");
             assert_eq!(second.code(), "budget_exceeded");
             assert!(second.text().contains(text), "{}", second.text());
             assert_eq!(second.field("x-should-retry").as_deref(), Some("false"));
@@ -181,6 +183,9 @@ fn requests_of_a_minute_are_counted_and_the_wait_is_told() {
     transports::each(&scenario.under(&poor("requests_per_minute = 2")), |outcome| {
         outcome.assert_clean();
         assert_eq!(outcome.statuses(0), [200, 200, 429]);
+        let left =
+            |at: usize| outcome.clients[0].answers[at].field("x-ratelimit-remaining-requests");
+        assert_eq!((left(0).as_deref(), left(1).as_deref()), (Some("1"), Some("0")));
         let last = &outcome.clients[0].answers[2];
         assert_eq!(last.code(), "rate_limited");
         let wait: u32 = last.field("retry-after").and_then(|wait| wait.parse().ok()).unwrap();
@@ -332,4 +337,39 @@ fn an_error_with_usage_is_booked() {
         assert_eq!((record.ending, record.cost_picousd), (Ending::UpstreamError, COST));
         assert_eq!(record.provenance, Provenance::Reported);
     });
+}
+
+/// Case `lim-timeout-leak`: whatever fails gives its place back, so the next call fails the same
+/// way and not for want of a place.
+#[test]
+fn no_failure_keeps_a_place() {
+    let hang =
+        Manner { turns: vec![Turn { read: Read::Whole, acts: vec![Act::Hang] }], repeats: true };
+    let garbage = Manner::always(b"HTTP/1.1 two hundred\r\n\r\n");
+    let config = poor("concurrent = 1") + "[deadlines]\nfirst_byte = \"200ms\"\n";
+    for (upstream, reach, body, status, code) in [
+        (hang.clone(), Reach::Refused, BODY, 502, "upstream_unreachable"),
+        (hang, Reach::Open, BODY, 504, "upstream_timeout"),
+        (garbage, Reach::Open, BODY, 502, "upstream_invalid"),
+        (Manner::default(), Reach::Open, r#"{"model":"a","messages":[}"#, 400, "invalid_request"),
+    ] {
+        let client = || {
+            let request = ask(body).replacen("\r\n", "\r\nConnection: close\r\n", 1);
+            vec![send(request), Step::Answer, Step::End]
+        };
+        let mut second = vec![Step::Wait("first done")];
+        second.extend(client());
+        let mut first = client();
+        first.push(Step::Signal("first done"));
+        let scenario = Scenario {
+            config: config.clone(),
+            clients: vec![first, second],
+            upstream: vec![upstream],
+            reach,
+            ..Scenario::default()
+        };
+        transports::each(&scenario, |outcome| {
+            assert_eq!(codes_of(outcome), vec![(status, code.to_owned()); 2]);
+        });
+    }
 }
