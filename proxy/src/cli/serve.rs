@@ -10,7 +10,7 @@ use crate::config::check::provider_line;
 use crate::config::snapshot::Host;
 use crate::config::{self, Config, ProcessEnv};
 use crate::control::desk::{Desk, Log};
-use crate::control::ledger::Found;
+use crate::control::keys::Declared;
 use crate::control::printing::Printer;
 use crate::control::receipt::{self, Names};
 use crate::control::resolver;
@@ -24,8 +24,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use store::reader::End;
-use store::recover::Recovered;
 use tokio::task::JoinHandle;
 
 /// How often a draining node is asked whether it is done, and a serving one whether it is whole.
@@ -196,37 +194,20 @@ fn tell_ledger(config: &Config, node: &Node) {
     let (Some(settings), Some(books)) = (&config.ledger, &node.books) else {
         return line("ledger", "none");
     };
-    let Found { replayed, end, recovered, live, lost, unlocked } = &books.found;
     let last = books.ledger.position().durable.next_seq.saturating_sub(1);
     let place = settings.state_dir.display();
-    line("ledger", &format!("{place}, {last} records, {replayed} of them replayed"));
-    if *end != End::Clean {
-        line(
-            "ledger",
-            &format!("after its last whole frame: {end:?}; nothing acknowledged is lost"),
-        );
+    line("ledger", &format!("{place}, {last} records; {}", books.found));
+    for warning in books.found.warnings() {
+        line("warning", &warning);
     }
-    for (slab, found) in recovered {
-        let Recovered { known, settled, confirmed, charged, released } = found;
-        line(
-            "recovered",
-            &format!(
-                "slab {}-{}: {settled} settled, {confirmed} confirmed, {charged} charged and \
-                 {released} released orphans, {known} known already",
-                slab.shard, slab.start
-            ),
-        );
+    let Declared { added, changed, disabled, revoked } = &books.declared;
+    for (names, what) in [(added, "added"), (changed, "changed"), (disabled, "switched off")] {
+        if !names.is_empty() {
+            line("keys", &format!("{what} by the configuration: {}", names.join(", ")));
+        }
     }
-    for slab in live {
-        line("collecting", &format!("slab {}-{} of a draining process", slab.shard, slab.start));
-    }
-    for slab in lost {
-        let which = format!("slab {}-{}", slab.shard, slab.start);
-        line("warning", &format!("{which} is gone: what was in flight in it is not recorded"));
-    }
-    if *unlocked > 0 {
-        let why = "could not be locked into memory: raise LimitMEMLOCK";
-        line("warning", &format!("{unlocked} slabs {why}"));
+    for name in revoked {
+        line("warning", &format!("key {name} of the configuration is revoked and stays so"));
     }
 }
 

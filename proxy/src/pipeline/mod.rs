@@ -25,6 +25,7 @@ mod held;
 mod local;
 mod refuse; //          any refusal → client
 mod routes;
+mod standing;
 
 use crate::config::snapshot::Snapshot;
 use crate::exchange::bundle::Bundle;

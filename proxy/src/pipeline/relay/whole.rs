@@ -78,10 +78,13 @@ pub(crate) async fn pump<I: Io>(
     call.received.let_go(shard);
     let own = begun.since(call.complete) + shard.mono().since(relay.arrived);
     held.record.overhead_us = u32::try_from(own / 1000).unwrap_or(u32::MAX);
+    let payer = held.bundle.clone();
     let facts = Facts {
         request_id: &call.id,
         attempts: held.record.attempts,
         overhead_us: held.record.overhead_us,
+        limits: payer.as_ref().map(|bundle| &bundle.limits),
+        now: shard.now(),
         close: !request.keep_alive,
         is_10: request.minor == 0,
     };
