@@ -188,6 +188,10 @@ fn ask(place: &Place, method: &str, target: &str, body: &str) -> Result<Answer, 
     if let Some(answer) = socket::ask(&state_dir, method, target, body)? {
         return Ok(answer);
     }
+    // To make a key is to make its node; to ask about one is not.
+    if (method, target) != ("POST", "/keys") && !state_dir.join("state.redb").exists() {
+        return Err(format!("{}: no tollgate has run here", state_dir.display()));
+    }
     let (desk, _lock) = resting(&state_dir)?;
     Ok(desk.answer(method, target, body.as_bytes()))
 }

@@ -3,9 +3,11 @@
 use super::output;
 use super::place::{Home, Known, Place, unusable};
 use super::table::table;
-use super::{EXIT_FAILED, EXIT_OK};
+use super::{EXIT_FAILED, EXIT_OK, socket};
+use crate::control::desk;
+use crate::control::keys::Selector;
 use crate::control::receipt;
-use crate::exchange::ids::{KeyId, RequestId};
+use crate::exchange::ids::RequestId;
 use crate::exchange::rfc3339;
 use crate::exchange::time::UnixMs;
 use clap::{Args, Subcommand};
@@ -79,7 +81,7 @@ enum What {
 /// Which records are asked for.
 #[derive(Args, Debug)]
 struct Wanted {
-    /// Of this key: `key_7`, 7, or its name
+    /// Of this key: `key_7`, 7, its name, or the beginning of its text
     #[arg(long)]
     key: Option<String>,
     /// With this ending, as `succeeded` or `orphaned`
@@ -188,20 +190,26 @@ impl Filter {
     }
 }
 
-/// A key by number or name.
+/// A key by its number, which need not be known to anybody, or as `keys` takes it.
 fn key_of(text: &str, home: &Home, known: &Known) -> Result<u64, String> {
     let number = text.strip_prefix("key_").unwrap_or(text);
     if let Ok(id) = number.parse() {
         return Ok(id);
     }
-    let found = home.names(known).keys_named(text);
-    match found[..] {
-        [id] => Ok(id),
-        [] => Err(format!("no key is called {text:?}")),
-        _ => {
-            let ids: Vec<String> = found.iter().map(|id| KeyId(*id).to_string()).collect();
-            Err(format!("several keys are called {text:?}: {}", ids.join(", ")))
+    let selector = Selector::read(text).map_err(|fault| fault.to_string())?;
+    match known {
+        Known::Server(_) => {
+            let target = format!("/keys/{}", desk::encoded(&selector));
+            let answer = socket::ask(&home.state_dir, "GET", &target, "")?;
+            let answer = answer.ok_or("the server has just ended; ask again")?.body;
+            let told = answer["error"]["message"].as_str().unwrap_or("it does not say which key");
+            answer["id"].as_u64().ok_or_else(|| format!("{text:?}: {told}"))
         }
+        Known::Store(store) => {
+            let row = selector.find(&store.state);
+            row.map(|row| row.id).map_err(|fault| format!("{text:?}: {fault}"))
+        }
+        Known::Nobody => Err("nobody answers who knows the names of keys: give its number".into()),
     }
 }
 

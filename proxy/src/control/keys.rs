@@ -128,31 +128,35 @@ impl Keys {
         if self.state.key_of(&digest)?.is_some() {
             return Err(KeyFault::Taken("another key has this digest".to_owned()));
         }
-        let mut namesake = None;
-        self.state.keys_after(0, |row| {
-            let taken = row.name == new.name && row.state != KeyState::Revoked;
-            namesake = taken.then_some(row.id);
-            !taken
+        let mut row = new.row(digest, prefix, now);
+        let namesake = self.state.add_key_unless(&mut row, |known| {
+            known.name == new.name && known.state != KeyState::Revoked
         })?;
         if let Some(id) = namesake {
             let who = KeyId(id);
             return Err(KeyFault::Taken(format!("{who} has this name; revoke it or take another")));
         }
-        let mut row = new.row(digest, prefix, now);
-        self.state.add_key(&mut row)?;
-        let bundle = row::bundle(row.clone(), &Spent::default(), &mut Place::default(), now)?;
-        self.table.put(digest, Arc::new(bundle));
-        Ok(row)
+        let spent = Spent::default();
+        let bundle = row::bundle(row.clone(), &spent, &mut Place::default(), now)?;
+        let bundle = Arc::new(bundle);
+        self.table.put(digest, bundle.clone());
+        // Revoked before it stood in the table, it was nowhere to be found.
+        let stored = self.state.key(row.id)?.ok_or(KeyFault::NotFound)?;
+        if stored.state == KeyState::Revoked {
+            bundle.revoke();
+        }
+        Ok(stored)
     }
 
     /// Ends a key for good: for shards at once, and durably before this returns well.
     pub fn revoke(&self, id: u64) -> Result<KeyRow, KeyFault> {
         let row = self.state.key(id)?.ok_or(KeyFault::NotFound)?;
-        if let Some(bundle) = self.table.find(&row.digest) {
-            bundle.revoke();
-        }
+        let refuse = || self.table.find(&row.digest).inspect(|bundle| bundle.revoke());
+        refuse();
         let revoked = self.state.alter_key(id, |row| row.state = KeyState::Revoked);
         let revoked = revoked.map_err(|error| KeyFault::NotStored(error.to_string()))?;
+        // It may have been put into the table meanwhile, by whoever was making it.
+        refuse();
         revoked.ok_or(KeyFault::NotFound)
     }
 

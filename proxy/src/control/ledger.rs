@@ -33,14 +33,12 @@ mod found;
 mod home;
 mod keeper;
 mod orphans;
-mod resting;
 mod slabs;
 
 pub use error::{LedgerError, Part};
 pub use found::Found;
 pub use home::identity;
 pub use keeper::Finished;
-pub use resting::Resting;
 pub use slabs::slab_folders;
 
 use home::Home;

@@ -62,7 +62,7 @@ pub(super) fn open(config: &Config) -> Result<Stock, StartError> {
     let options = ledger::Options {
         state_dir: settings.state_dir.clone(),
         slab_dir: settings.slab_dir.clone(),
-        runtime_dir: None,
+        runtime_dir: settings.runtime_dir.clone(),
         shards: u16::try_from(config.shards).unwrap_or(u16::MAX),
         geometry: Geometry::default(),
         segment_bytes: settings.segment_bytes,

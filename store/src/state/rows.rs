@@ -19,10 +19,35 @@ const BUDGET: &str = "budget";
 impl State {
     /// Adds a key: `row` gets the next number. A digest that is there already is refused.
     pub fn add_key(&self, row: &mut KeyRow) -> Result<()> {
+        self.add_key_unless(row, |_| false).map(|_| ())
+    }
+
+    /// Adds a key unless one that is there stands against it, as one unit: that one's number.
+    pub fn add_key_unless(
+        &self,
+        row: &mut KeyRow,
+        mut against: impl FnMut(&KeyRow) -> bool,
+    ) -> Result<Option<u64>> {
         if row.id != 0 {
             return Err(Error::Row("keys: a new key with a number"));
         }
-        self.write_keys(std::slice::from_mut(row))
+        let what = "writing keys";
+        let write = self.database.begin_write().map_err(failed(what))?;
+        {
+            let mut meta = write.open_table(META).map_err(failed(what))?;
+            let mut digests = write.open_table(DIGESTS).map_err(failed(what))?;
+            let mut keys = write.open_table(KEYS).map_err(failed(what))?;
+            for known in keys.iter().map_err(failed(what))? {
+                let (id, known) = known.map_err(failed(what))?;
+                let known = KeyRow::decode(id.value(), known.value()).ok_or(Error::Row("keys"))?;
+                if against(&known) {
+                    return Ok(Some(known.id));
+                }
+            }
+            write_key(row, &mut meta, &mut digests, &mut keys)?;
+        }
+        write.commit().map_err(failed(what))?;
+        Ok(None)
     }
 
     /// Writes keys as one unit: those with number 0 are new and get one, the others change what

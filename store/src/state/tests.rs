@@ -60,6 +60,9 @@ fn keys_come_back_as_they_were_given() {
     assert!(state.alter_key(1, |row| row.digest = [2; 32]).is_err(), "another key's digest");
     assert!(state.write_keys(&mut [KeyRow { id: 9, ..row(9) }]).is_err(), "no such key");
     assert!(state.add_key(&mut KeyRow { id: 9, ..row(9) }).is_err(), "a number is given");
+    let namesake = |known: &KeyRow| known.name == two.name;
+    assert_eq!(state.add_key_unless(&mut row(9), namesake).unwrap(), Some(2));
+    assert_eq!(state.key_of(&[9; 32]).unwrap(), None, "and nothing was written");
     assert_eq!(state.key_of(&[1; 32]).unwrap().as_ref(), Some(&one));
     assert_eq!(state.key_of(&[3; 32]).unwrap(), None);
     drop(state);

@@ -163,3 +163,15 @@ fn what_cannot_be_a_key_is_told_and_changes_nothing() {
     let (_, said, _) = keys(&folder, &["list"]);
     assert_eq!(said.lines().count(), 2, "{said}");
 }
+
+#[test]
+fn asking_about_keys_where_no_node_has_run_makes_nothing() {
+    let folder = folder("keys-nowhere");
+    std::fs::write(folder.join("tollgate.toml"), "state_dir = \"state\"\n").unwrap();
+    for arguments in [&["list"][..], &["show", "1"], &["revoke", "1"]] {
+        let (code, said, error) = keys(&folder, arguments);
+        assert_eq!((code, said.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(error.contains("no tollgate has run here"), "{error}");
+    }
+    assert!(!folder.join("state").exists());
+}

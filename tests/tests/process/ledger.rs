@@ -149,6 +149,8 @@ fn a_flipped_byte_is_named_or_carried_nothing() {
             match code {
                 Some(1) => {
                     assert!(report["fault"].is_string(), "{said}");
+                    let first = report["first_unproved_seq"].as_u64();
+                    assert!(first.is_some_and(|first| (1..=6).contains(&first)), "{said}");
                     named += 1;
                 }
                 Some(0) => {
@@ -179,8 +181,38 @@ fn a_tail_cut_below_the_checkpoint_alarms_and_nothing_starts_on_it() {
     let (code, said) = ledger(&folder, &["verify"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("was acknowledged: records are gone"), "{said}");
+    assert!(said.contains("on nothing is proved"), "{said}");
     let output = tollgate(&folder, &["serve"]).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("records are gone"), "{said}");
+}
+
+#[test]
+fn a_key_is_named_alike_beside_a_node_and_without_one() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let folder = folder("ledger-names");
+    let Served { mut program, data, .. } = serve_in(&folder, "", &standin, "auto", &["--no-pin"]);
+    let output = tollgate(&folder, &["keys", "create", "--name", "ci", "--json"]).output();
+    let made: Value = serde_json::from_slice(&output.expect("it runs").stdout).unwrap();
+    let text = made["text"].as_str().unwrap();
+    let prefix = made["prefix"].as_str().unwrap();
+    assert!(ask(data, &chat(text, "ok")).starts_with("HTTP/1.1 200 "));
+    let selectors = ["ci", "key_2", "2", prefix, text];
+    for (selector, part) in [("nobody", "no such key"), ("sha256:0", "64 hexadecimal digits")] {
+        let (code, said) = ledger(&folder, &["tail", "--key", selector]);
+        assert!(code == Some(2) && said.contains(part), "{selector}: {said}");
+    }
+    for selector in selectors {
+        let (code, said) = ledger(&folder, &["sum", "--key", selector]);
+        assert_eq!(code, Some(0), "{selector}: {said}");
+    }
+    program.signal(Signal::TERM);
+    assert_eq!(program.wait(), Some(0));
+    for selector in selectors {
+        let sum = json(&folder, &["sum", "--key", selector, "--json"]);
+        assert_eq!(sum["exchanges"], 1, "{selector}");
+    }
+    let (code, said) = ledger(&folder, &["tail", "--key", "nobody"]);
+    assert!(code == Some(2) && said.contains("no such key"), "{said}");
 }

@@ -67,19 +67,31 @@ fn prove(place: &Place, json: bool) -> Result<u8, String> {
         lines(&home, &report, &proved, &against, &unrecovered).iter().for_each(|l| output::say(l));
     }
     if let Err(error) = &proved {
-        output::tell(&format!("tollgate: the ledger is damaged: {error}"));
+        let first = unproved(&report);
+        let what = format!("{error}; from record {first} on nothing is proved");
+        output::tell(&format!("tollgate: the ledger is damaged: {what}"));
         return Ok(EXIT_FAILED);
     }
     Ok(EXIT_OK)
+}
+
+/// The first record that a damaged log does not vouch for.
+fn unproved(report: &Report) -> u64 {
+    report.last_seq + 1
 }
 
 /// Exchanges in slabs of dead processes. The next start settles them.
 fn unrecovered(home: &Home) -> Vec<Seen> {
     let mut seen = Vec::new();
     for folder in slab_folders(&home.state_dir).iter().filter(|folder| folder.is_dir()) {
-        // A folder that cannot be read has nothing to say here; a start says why.
-        let found = Files::make(folder, home.node).and_then(|files| files.unrecovered());
-        seen.extend(found.unwrap_or_default());
+        match Files::make(folder, home.node).and_then(|files| files.unrecovered()) {
+            Ok(found) => seen.extend(found),
+            // None seen is not none there.
+            Err(error) => {
+                let what = "slabs cannot be read, so what is unrecovered is not all";
+                output::tell(&format!("warning: {}: {what}: {error}", folder.display()));
+            }
+        }
     }
     seen
 }
@@ -124,6 +136,7 @@ fn as_json(
         "sound": fault.is_none(),
         "fault": fault.map(ToString::to_string),
         "fault_at": place,
+        "first_unproved_seq": fault.map(|_| unproved(report)),
         "state_dir": home.state_dir.display().to_string(),
         "node": format!("{:016x}", home.node),
         "segments": report.segments,
@@ -167,7 +180,8 @@ fn lines(
     }
     if let Some(at) = report.torn {
         let place = format!("segment {} at byte {}", at.segment, at.offset);
-        line("torn", format!("{place}: a write that never finished; nothing acknowledged is lost"));
+        let what = "a write that never finished, or a last frame that is damaged";
+        line("torn", format!("{place}: {what}"));
     }
     let named = endings(report).into_iter().map(|(name, count)| format!("{name} {count}"));
     line("endings", named.collect::<Vec<_>>().join(", "));

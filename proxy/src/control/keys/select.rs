@@ -60,7 +60,7 @@ impl Selector {
     }
 
     /// The one key that is meant.
-    pub(super) fn find(&self, state: &State) -> Result<KeyRow, KeyFault> {
+    pub fn find(&self, state: &State) -> Result<KeyRow, KeyFault> {
         let text = match self {
             Selector::Digest(digest) => return state.key_of(digest)?.ok_or(KeyFault::NotFound),
             Selector::Text(text) => text,

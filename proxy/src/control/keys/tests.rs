@@ -98,6 +98,38 @@ fn a_revoked_key_is_refused_at_once_and_for_good() {
 }
 
 #[test]
+fn a_key_revoked_while_it_is_made_is_not_left_active() {
+    let home = Home::new();
+    let state = home.state();
+    let (keys, _) = load(&state, &[]);
+    for round in 1..=50_u8 {
+        let id = u64::from(round);
+        std::thread::scope(|scope| {
+            // As soon as it can be found at all, which may be before it is in the table.
+            let revoking = scope.spawn(|| while keys.revoke(id).is_err() {});
+            keys.insert(&named(&format!("k{id}")), [round; 32], "", NOW).unwrap();
+            revoking.join().unwrap();
+        });
+        assert_eq!(standing(&keys, &[round; 32]), Some(Standing::Revoked), "{round}");
+    }
+}
+
+#[test]
+fn two_who_ask_for_one_name_get_it_once() {
+    let home = Home::new();
+    let (keys, _) = load(&home.state(), &[]);
+    let made: usize = std::thread::scope(|scope| {
+        let asking = |n: u8| {
+            let keys = &keys;
+            scope.spawn(move || usize::from(keys.insert(&named("ci"), [n; 32], "", NOW).is_ok()))
+        };
+        let asked: Vec<_> = (1..=8).map(asking).collect();
+        asked.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(made, 1);
+}
+
+#[test]
 fn declared_keys_follow_the_file() {
     let home = Home::new();
     let state = home.state();
