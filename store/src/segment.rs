@@ -30,6 +30,8 @@ const _: () = assert!(FRAMES_FROM + FRAME_BYTES_MAX as u64 <= SEGMENT_BYTES);
 const MAGIC: u64 = u64::from_le_bytes(*b"TOLLSEG1");
 const VERSION: u16 = 1;
 const FILL_BYTES: usize = 1 << 20;
+/// Filled and not synced: a commit of the log waits behind so much at most, not behind a segment.
+const FILL_UNSYNCED_MAX: u64 = 4 << 20;
 const SPARE: &str = "spare-";
 const MAKING: &str = "making.tmp";
 /// Not the same: another thread may be filling a spare at that moment.
@@ -149,6 +151,9 @@ fn make_spare(disk: &impl Disk, bytes: u64) -> Result<()> {
         let part = zeros.get(..left.min(FILL_BYTES)).unwrap_or_default();
         file.write_all_at(part, offset).map_err(Error::io("filling a segment"))?;
         offset += part.len() as u64;
+        if offset.is_multiple_of(FILL_UNSYNCED_MAX) {
+            file.sync().map_err(Error::io("syncing a new segment"))?;
+        }
     }
     file.sync().map_err(Error::io("syncing a new segment"))?;
     disk.rename(MAKING, &format!("{SPARE}{:020}", 0)).map_err(Error::io("naming a segment"))
