@@ -5,10 +5,10 @@
 //! [`Disk::sync_names`]. After a failed sync nothing is known about what was written before it:
 //! the kernel marks the pages clean and a second sync reports success for bytes that are lost.
 
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, OFlags};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 pub mod simulated;
@@ -32,6 +32,12 @@ pub trait Disk {
     fn names(&self) -> io::Result<Vec<String>>;
     /// Makes names durable.
     fn sync_names(&self) -> io::Result<()>;
+
+    /// Opens a file to write past the system's cache, whole pages from aligned memory; not every
+    /// file system can.
+    fn open_past_cache(&self, _name: &str) -> io::Result<Self::File> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Whoever is lent a folder can use it as one.
@@ -64,6 +70,10 @@ impl<D: Disk> Disk for &D {
 
     fn sync_names(&self) -> io::Result<()> {
         (**self).sync_names()
+    }
+
+    fn open_past_cache(&self, name: &str) -> io::Result<D::File> {
+        (**self).open_past_cache(name)
     }
 }
 
@@ -174,6 +184,11 @@ impl Disk for Folder {
 
     fn sync_names(&self) -> io::Result<()> {
         File::open(&self.0)?.sync_all()
+    }
+
+    fn open_past_cache(&self, name: &str) -> io::Result<File> {
+        let direct = i32::try_from(OFlags::DIRECT.bits()).map_err(io::Error::other)?;
+        OpenOptions::new().write(true).custom_flags(direct).open(self.0.join(name))
     }
 }
 

@@ -12,7 +12,7 @@ use super::orphans;
 use super::slabs::Place;
 use super::{Clock, Position};
 use crate::exchange::rules::OrphanRule;
-use crate::exchange::time::{Now, UnixMs};
+use crate::exchange::time::UnixMs;
 use crate::observe::ledger::LedgerGauges;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -83,6 +83,8 @@ pub(super) struct Keeper<D: Disk> {
     retry: Option<Retry>,
     /// When the work of each second is due.
     second_ns: u64,
+    /// When the next checkpoint is.
+    checkpoint_ns: u64,
     /// Whether the checkpoint is behind.
     behind: bool,
 }
@@ -109,6 +111,7 @@ impl<D: Disk + Clone> Keeper<D> {
             first: 0,
             retry: None,
             second_ns: 0,
+            checkpoint_ns: 0,
             behind: true,
         };
         keeper.tell_position(|_| {});
@@ -130,7 +133,7 @@ impl<D: Disk + Clone> Keeper<D> {
             wait_ns = match self.appender.due(now.mono.0) {
                 // A failure is in the gauges, and the retry is set. There may be more than one
                 // batch holds.
-                Due::Now if self.commit(now.mono.0).is_ok() && full => 0,
+                Due::Now if self.commit().is_ok() && full => 0,
                 // The slabs hold what comes until then: another look would only cost a wake-up.
                 Due::At(at_ns) => at_ns.saturating_sub(now.mono.0),
                 Due::Now | Due::Never => POLL_NS,
@@ -138,7 +141,14 @@ impl<D: Disk + Clone> Keeper<D> {
         }
         if now.mono.0 >= self.second_ns {
             self.second_ns = now.mono.0.saturating_add(SECOND_NS);
-            self.each_second(now.wall);
+            self.bury_others(now.wall);
+            self.count_slots();
+        }
+        // A batch that is pending is in the totals already: the first turn without one.
+        if now.mono.0 >= self.checkpoint_ns && self.appender.pending() == 0 {
+            self.checkpoint_ns = now.mono.0.saturating_add(SECOND_NS);
+            // Counted if it failed, and tried again in a second.
+            let _ = self.checkpoint();
         }
         self.gauges.lag.store(self.lag(), Relaxed);
         Duration::from_nanos(wait_ns)
@@ -171,7 +181,8 @@ impl<D: Disk + Clone> Keeper<D> {
         false
     }
 
-    fn commit(&mut self, now_ns: u64) -> Result<()> {
+    fn commit(&mut self) -> Result<()> {
+        let now_ns = (self.clock)().mono.0;
         let segment = self.appender.position().segment;
         let committed = self.appender.commit();
         let health = match self.appender.health() {
@@ -212,9 +223,7 @@ impl<D: Disk + Clone> Keeper<D> {
         Ok(())
     }
 
-    fn each_second(&mut self, now: UnixMs) {
-        self.bury_others(now);
-        let _ = self.checkpoint();
+    fn count_slots(&self) {
         let mut slots = [0_u64; 5];
         for collector in self.sources.iter().filter_map(|source| source.collector.as_ref()) {
             for (sum, count) in slots.iter_mut().zip(collector.count()) {
@@ -232,7 +241,6 @@ impl<D: Disk + Clone> Keeper<D> {
         if !self.behind {
             return Ok(());
         }
-        // Records in the batch are in the totals already and not in the log.
         let Some(changes) = self.appender.changes() else { return Ok(()) };
         let saved = self.state.save(&changes);
         if saved.is_err() {
@@ -273,7 +281,7 @@ impl<D: Disk + Clone> Keeper<D> {
         };
         // What is pending counts as being in the log, and recovery frees what the log has.
         if self.appender.pending() > 0 {
-            self.commit((self.clock)().mono.0)?;
+            self.commit()?;
         }
         if let Some(source) = self.sources.get_mut(at) {
             // Recovery frees on its own account from here on, also if it is cut short.
@@ -297,9 +305,8 @@ impl<D: Disk + Clone> Keeper<D> {
     pub(super) fn finish(&mut self, mut wait: impl FnMut(Duration)) -> Result<Finished> {
         let mut tries = 1;
         loop {
-            let Now { mono, .. } = (self.clock)();
-            let full = self.take(mono.0);
-            match self.commit(mono.0) {
+            let full = self.take((self.clock)().mono.0);
+            match self.commit() {
                 Ok(()) if !full => break,
                 Ok(()) => {}
                 Err(error) if tries == LAST_TRIES => return Err(error),
@@ -309,23 +316,26 @@ impl<D: Disk + Clone> Keeper<D> {
                 }
             }
         }
-        let mut finished = Finished::default();
+        let (mut finished, mut failed) = (Finished::default(), None);
         let wall = (self.clock)().wall;
         let mut at = 0;
         while let Some(source) = self.sources.get(at) {
             let id = source.id;
-            match self.bury(at, wall)? {
-                Some(recovered) if recovered == Recovered::default() => {}
-                Some(recovered) => finished.recovered.push((id, recovered)),
-                None => {
-                    finished.left.push(id);
-                    at += 1;
+            match self.bury(at, wall) {
+                Ok(Some(recovered)) if recovered == Recovered::default() => continue,
+                Ok(Some(recovered)) => {
+                    finished.recovered.push((id, recovered));
+                    continue;
                 }
+                Ok(None) => finished.left.push(id),
+                // The others have an end of their own.
+                Err(error) => failed = failed.or(Some(error)),
             }
+            at += 1;
         }
         self.gauges.lag.store(0, Relaxed);
         self.checkpoint()?;
-        Ok(finished)
+        failed.map_or(Ok(finished), Err)
     }
 
     /// Records settled and not durable.

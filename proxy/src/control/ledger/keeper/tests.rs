@@ -1,6 +1,6 @@
 use super::super::tests::{Scratch, head, records, send, settle, small};
 use super::*;
-use crate::exchange::time::MonoNs;
+use crate::exchange::time::{MonoNs, Now};
 use std::cell::Cell;
 use std::os::unix::fs::FileExt;
 use store::appender::Options;
@@ -232,8 +232,13 @@ fn the_state_store_learns_each_second_how_far_the_log_is() {
     settle(&mut slab, 3, 10);
     pass(1000);
     keeper.turn();
+    assert_eq!(keeper.gauges.checkpointed_seq.load(Relaxed), 1, "a batch is pending");
     let slots = keeper.gauges.slots.each_ref().map(|gauge| gauge.load(Relaxed));
     assert_eq!(slots, [69, 0, 1, 0, 1]);
+    settle(&mut slab, 4, 10);
+    pass(20);
+    keeper.turn();
+    assert_eq!(keeper.gauges.checkpointed_seq.load(Relaxed), 3, "as soon as none is");
     drop(sent);
 }
 
@@ -320,6 +325,7 @@ fn a_damaged_slab_is_told_and_the_others_go_on() {
     let world = World::new();
     let mut keeper = world.keeper();
     let mut broken = world.slab(&mut keeper, 0, small());
+    let folder = world.place();
     let mut whole = world.slab(&mut keeper, 1, small());
     settle(&mut broken, 1, 10);
     settle(&mut broken, 2, 10);
@@ -335,4 +341,10 @@ fn a_damaged_slab_is_told_and_the_others_go_on() {
     assert_eq!(world.keys(), [1, 3, 4]);
     assert_eq!(whole.free()[0], 64);
     assert!(broken.open(&head(5), &store::tail::Tail::default()).is_some());
+    settle(&mut whole, 6, 10);
+    drop((broken, whole));
+    assert!(matches!(keeper.finish(|_| {}), Err(store::error::Error::Slab(_))));
+    assert_eq!(world.keys(), [1, 3, 4, 6]);
+    let left: Vec<u16> = folder.files.list().unwrap().iter().map(|id| id.shard).collect();
+    assert_eq!(left, [0], "kept for whoever can read it");
 }
