@@ -358,13 +358,13 @@ pub(crate) fn split(bytes: &[u8]) -> Result<(Head, &[u8]), NotARecord> {
     if version != VERSION {
         return Err(NotARecord::Version(version));
     }
-    let fixed = take.slice(HEAD_BYTES).ok_or(NotARecord::Short)?;
+    let fixed: [u8; HEAD_BYTES] = take.bytes().ok_or(NotARecord::Short)?;
     let tail_bytes = usize::try_from(word >> 16).map_err(|_| NotARecord::Short)?;
     let tail = take.slice(tail_bytes).ok_or(NotARecord::Short)?;
     if take.left() > 0 {
         return Err(NotARecord::Long);
     }
-    let head = Head::take(&mut Take::new(fixed)).filter(|_| reserved == 0);
+    let head = Head::take(&mut Take::new(&fixed)).filter(|_| reserved == 0);
     Ok((head.ok_or(NotARecord::Field)?, tail))
 }
 

@@ -47,15 +47,27 @@ impl AllowList {
 
     /// Whether a bare name is allowed.
     pub fn allows(&self, name: &str) -> bool {
-        self.0.iter().any(|pattern| pattern.fits(plain(name).bytes()))
+        let name = plain(name).as_bytes();
+        self.0.iter().any(|pattern| fits(pattern.text.as_bytes(), pattern.open, name))
     }
 
     /// Whether a model is allowed, by its own name or behind its provider.
     pub fn allows_at(&self, provider: &str, model: &str) -> bool {
-        let model = plain(model);
-        self.0.iter().any(|pattern| {
-            pattern.fits(model.bytes())
-                || pattern.fits(provider.bytes().chain(*b"/").chain(model.bytes()))
+        let (provider, model) = (provider.as_bytes(), plain(model).as_bytes());
+        self.0.iter().any(|Pattern { text, open }| {
+            let text = text.as_bytes();
+            fits(text, *open, model)
+                || match text.split_at_checked(provider.len()) {
+                    // The pattern ends within the provider's name.
+                    None => *open && fits(text, true, provider),
+                    Some((before, b"")) => *open && before.eq_ignore_ascii_case(provider),
+                    Some((before, behind)) => {
+                        before.eq_ignore_ascii_case(provider)
+                            && behind
+                                .strip_prefix(b"/")
+                                .is_some_and(|rest| fits(rest, *open, model))
+                    }
+                }
         })
     }
 }
@@ -69,12 +81,12 @@ impl Pattern {
         };
         Pattern { text: text.to_ascii_lowercase().into(), open }
     }
+}
 
-    fn fits(&self, mut name: impl Iterator<Item = u8>) -> bool {
-        let begins =
-            self.text.bytes().all(|b| name.next().is_some_and(|n| n.eq_ignore_ascii_case(&b)));
-        begins && (self.open || name.next().is_none())
-    }
+/// Whether a pattern's text is the name, or its beginning where it is open.
+fn fits(text: &[u8], open: bool, name: &[u8]) -> bool {
+    let Some((begin, rest)) = name.split_at_checked(text.len()) else { return false };
+    (open || rest.is_empty()) && begin.eq_ignore_ascii_case(text)
 }
 
 /// A name without the client's suffix.
@@ -102,6 +114,12 @@ mod tests {
             (&["azure/gpt-4o"], "openai", "gpt-4o", false),
             (&["OpenAI/*"], "openai", "anything", true),
             (&["openai/*"], "openai2", "anything", false),
+            (&["open*"], "openai", "anything", true),
+            (&["openai*"], "openai", "anything", true),
+            (&["openai"], "openai", "anything", false),
+            (&["openaix*"], "openai", "anything", false),
+            (&["openai/a*"], "OpenAI", "Anything", true),
+            (&["openai/b*"], "openai", "anything", false),
             (&["*"], "p", "", true),
             (&["a", "b"], "p", "b", true),
             (&[], "p", "b", false),

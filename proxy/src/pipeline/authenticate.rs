@@ -10,6 +10,7 @@ use crate::exchange::keys::{Digest, KeyTable};
 use crate::exchange::refusal::Refusal;
 use ring::digest::{SHA256, digest};
 use std::rc::Rc;
+use store::text::Text;
 
 /// What a connection's client has shown. Not printable: it holds credentials.
 #[derive(Default)]
@@ -32,6 +33,8 @@ pub(super) fn identify<S>(
 ) -> Result<Payer, Refusal> {
     let bundle = client.caller.identify(keys)?;
     held.bundle = Some(bundle.clone());
+    // What a refusal says of the model is of this request, not of the one before.
+    held.record.model = Text::default();
     bundle.standing()?;
     Ok(bundle)
 }

@@ -135,6 +135,9 @@ fn opened<'s, I: Io>(
 ) -> Result<Call<'s>, Unserved> {
     let now = shard.now();
     let asks = call::Call { bundle, demand: admit::demand(&spans) };
+    // As it is written, until it is known to be a name: what a refusal is to say.
+    let written = str::from_utf8(spans.model.text.of(received.body())).unwrap_or_default();
+    held.record.model = Text::from(written);
     admit::gate(shard, &asks, &spans, held, now).map_err(after_body)?;
     let mut asked = resolve::Asked::default();
     let plan = resolve::plan(snapshot, &received, &spans, &mut asked).map_err(after_body)?;

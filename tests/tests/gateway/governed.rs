@@ -299,6 +299,21 @@ fn an_answer_that_does_not_say_what_it_used_is_estimated() {
     });
 }
 
+/// What a refusal's record says of the model is of its own request.
+#[test]
+fn a_refusal_is_recorded_with_its_own_model() {
+    let mut client = call(ask(BODY));
+    client.extend(call(ask(r#"{"model":"b","messages":[]}"#)));
+    client.extend(call(ask("[]")));
+    let scenario = Scenario::plain(client, ok().as_bytes());
+    transports::each(&scenario.under(&poor("requests_per_minute = 1")), |outcome| {
+        outcome.assert_clean();
+        assert_eq!(outcome.statuses(0), [200, 429, 400]);
+        let models: Vec<&str> = outcome.refusals.iter().map(|r| r.model.as_str()).collect();
+        assert_eq!(models, ["b", ""]);
+    });
+}
+
 /// What an attempt that brought nothing may have cost is noted, and nobody is charged for it.
 #[test]
 fn nothing_received_is_nothing_charged() {
