@@ -16,7 +16,8 @@ usage() {
 usage: loadtest/compare.sh [options]
   --servers LIST       of nginx, floor, tollgate, and direct: no server, the rig's own cost, which
                        is the ceiling of all other rows (default nginx,floor)
-  --tollgate PATH      the tollgate binary; adds tollgate to the servers
+  --tollgate PATH      the tollgate binary; adds tollgate to the servers, with every limit on its key
+                       and its ledger kept, and bare: the same without limits and without ledger
   --bin DIR            where loadtest and standin are (default target/release)
   --rounds N           rounds (default 10)
   --seconds S          measured seconds a run (default 4)
@@ -47,7 +48,7 @@ while [ $# -gt 0 ]; do
     [ $# -ge 2 ] || { echo "compare.sh: $1 needs a value" >&2; exit 2; }
     case $1 in
     --servers) servers=$2 ;;
-    --tollgate) tollgate=$2 servers+=,tollgate ;;
+    --tollgate) tollgate=$2 servers+=,tollgate,bare ;;
     --bin) bin=$2 ;;
     --rounds) rounds=$2 ;;
     --seconds) seconds=$2 ;;
@@ -175,13 +176,27 @@ start_floor() {
     server_pid=$!
 }
 
-# One shard on the server's core; its configuration has the hash of the load's key.
+# Everything there is: no limit refuses, all of them are counted; the model is the last on its
+# list; each call is held for, priced, and recorded in the ledger.
 start_tollgate() {
+    serve_tollgate '' 'requests_per_minute = 4294967295
+concurrent = 100000
+budget_total = "9000000.00"
+budget_month = "9000000.00"
+expires = "2100-01-01T00:00:00Z"
+models = ["gpt-4o", "gpt-4.1*", "claude-sonnet-4*", "claude-opus-4*", "gemini-2.5-pro", "o4-mini",
+    "openai/gpt-5", "standin/ok"]'
+}
+start_bare() { serve_tollgate 'enabled = false' ''; }
+
+# One shard on the server's core; its configuration has the hash of the load's key.
+serve_tollgate() { # lines of [ledger], lines of [[key]]
     local admin
     admin=$(free_port)
     rm -rf "$work/tollgate"
     mkdir -p "$work/tollgate"
     cat >"$work/tollgate/tollgate.toml" <<CONF
+state_dir = "$work/tollgate/state"
 [listen]
 data = "$address"
 admin = "127.0.0.1:$admin"
@@ -196,9 +211,14 @@ credentials = [{ name = "a", key = "file:$work/tollgate/upstream-key" }]
 models = ["*"]
 [alias]
 toll = "standin/ok"
+[price]
+fallback = { input = 150000, output = 600000 }
+[ledger]
+$1
 [[key]]
 name = "load"
 sha256 = "$(printf %s "$key" | sha256sum | cut -d' ' -f1)"
+$2
 CONF
     printf %s sk-upstream >"$work/tollgate/upstream-key"
     on_core "$server_core" "$tollgate" serve "$work/tollgate/tollgate.toml" \
@@ -260,7 +280,7 @@ run() { # round, server
     local ticks_before='0 0' ticks_after='0 0' before cpu=0 at wall=1 report
     local address key=caller model=ok
     address=127.0.0.1:$(free_port)
-    [ "$2" != tollgate ] || model=toll
+    [ "$2" != tollgate ] && [ "$2" != bare ] || model=toll
     if [ -n "$rate" ]; then
         "start_$2"
         wait_for "$address" "$2"
@@ -379,7 +399,7 @@ print(f"\n{load}, {connections} connections, body {body_bytes} bytes, {seconds} 
 print("| server | runs | CPU-us/request | quartiles | min-max | user part | x nginx | quartiles"
       " | x floor | quartiles | busy | requests/s | p50 us | p99 us | answers | errors |")
 print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
-for name in sorted(runs, key=lambda name: ("nginx floor tollgate".find(name), name)):
+for name in sorted(runs, key=lambda name: ("nginx floor bare tollgate".find(name), name)):
     own = list(used[name].values())
     us = [run["us"] for run in own]
     nginx, floor = ratios(name, "nginx"), ratios(name, "floor")

@@ -3,3 +3,4 @@
 pub mod alloc;
 pub mod reply_body;
 pub mod request_body;
+pub mod stream_chunks;

@@ -2,4 +2,5 @@
 
 pub mod http1;
 pub mod json;
+pub mod sse;
 pub mod usage;

@@ -121,6 +121,11 @@ impl Balances {
         }
     }
 
+    /// Makes room for so many accounts more.
+    pub fn reserve(&mut self, accounts: usize) {
+        self.totals.reserve(accounts);
+    }
+
     /// Ends the epoch: a commit.
     pub fn next_epoch(&mut self) {
         self.epoch += 1;

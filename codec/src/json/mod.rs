@@ -26,7 +26,9 @@ mod window;
 pub use error::{JsonError, JsonErrorKind};
 pub use escape::{UnescapeError, unescape_into, write_string};
 pub use keys::RequestKey;
-pub use reply::{ErrorFacts, ReplyFacts, ReplyScan, SHORT_TEXT_MAX, ShortText};
+pub use reply::{
+    ErrorFacts, EventType, ReplyFacts, ReplyScan, SHORT_TEXT_MAX, SaidText, ShortText,
+};
 pub use scan::{Progress, RequestScan};
 pub use span::{
     Count, CountField, IncludeUsage, RequestSpans, Span, StreamOptions, StringSpan, TextEstimate,

@@ -9,20 +9,25 @@
 //! Two readers of the same grammar: [`whole`] takes tokens that are all in one piece and copies
 //! nothing; what it does not know it leaves to the states here, which take a byte at a time.
 
+mod event;
 mod facts;
 mod paths;
+mod said;
 #[cfg(test)]
 mod tests;
 mod token;
 mod whole;
 
+pub use self::event::EventType;
 pub use self::facts::{ErrorFacts, ReplyFacts};
 use self::paths::Place;
+pub use self::said::SaidText;
 use self::token::Token;
 pub use self::token::{SHORT_TEXT_MAX, ShortText};
 use self::whole::Piece;
 
-/// Levels of a path that are followed: one more than the deepest row of the table.
+/// Levels of a path that are followed: as many as the deepest row of the table needs, a call in
+/// a gemini answer that came as one array.
 const PATH_MAX: usize = 8;
 
 /// A resumable scan of one whole answer, or of the data of one event.
@@ -84,11 +89,22 @@ impl ReplyScan {
         }
     }
 
+    /// Forgets what was seen, for the next document. Cheaper than a new scan: what no state
+    /// refers to is left as it is.
+    pub fn restart(&mut self) {
+        self.state = State::Value;
+        self.depth = 0;
+        self.here = Some(Place::Root);
+        self.token.clear();
+        self.facts = ReplyFacts::default();
+    }
+
     /// Looks at the next bytes.
     pub fn feed(&mut self, piece: &[u8]) {
         let mut piece = Piece::new(piece);
         let mut pos = 0;
         while let Some(byte) = piece.at(pos) {
+            let (from, counted) = (pos, self.skips_arguments());
             pos = match self.state {
                 State::KeyOrEnd | State::Colon | State::Value | State::After => {
                     self.whole_tokens(&mut piece, pos)
@@ -102,6 +118,9 @@ impl ReplyScan {
                     pos + 1
                 }
             };
+            if counted {
+                self.facts.say(piece.between(from, pos));
+            }
         }
         self.facts.complete = self.state == State::Done;
         self.facts.malformed = self.state == State::Lost;
@@ -122,7 +141,7 @@ impl ReplyScan {
                 State::Key
             }
             (State::TextEscape, _) => {
-                self.token.push(&[byte]);
+                self.take_text(&[byte]);
                 State::Text
             }
             (State::SkipEscape(depth), _) => State::SkipText(depth),
@@ -210,8 +229,10 @@ impl ReplyScan {
     /// Inside a string: up to its quote, the next backslash or the end of the piece.
     fn in_text(&mut self, piece: &mut Piece<'_>, pos: usize) -> usize {
         let end = piece.text_stop(pos);
-        if !matches!(self.state, State::SkipText(_)) {
-            self.token.push(piece.between(pos, end));
+        match self.state {
+            State::SkipText(_) => {}
+            State::Text => self.take_text(piece.between(pos, end)),
+            _ => self.token.push(piece.between(pos, end)),
         }
         let Some(byte) = piece.at(end) else { return end };
         self.state = match (self.state, byte) {
@@ -237,13 +258,29 @@ impl ReplyScan {
                 State::KeyEscape
             }
             (State::Text, _) => {
-                self.token.push(&[byte]);
+                self.take_text(&[byte]);
                 State::TextEscape
             }
             (State::SkipText(depth), _) => State::SkipEscape(depth),
             (state, _) => state,
         };
         end + 1
+    }
+
+    /// A piece of a text: what the model said is counted as it comes, however long it is.
+    fn take_text(&mut self, piece: &[u8]) {
+        if self.here.is_some_and(Place::is_said) {
+            self.facts.say(piece);
+        } else {
+            self.token.push(piece);
+        }
+    }
+
+    /// Whether what is skipped is what the model said.
+    #[inline(always)]
+    fn skips_arguments(&self) -> bool {
+        matches!(self.state, State::Skip(_) | State::SkipText(_) | State::SkipEscape(_))
+            && self.here == Some(Place::Arguments)
     }
 
     /// Inside a number or literal: up to the byte that ends it.

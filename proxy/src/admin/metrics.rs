@@ -5,7 +5,7 @@
 //! `docs/reference/metrics.md` repeats the table; a test compares the two.
 
 use super::Watched;
-use crate::observe::counters::{CLASSES, Counters, DRIVERS, REFUSAL_CODES, ROUTES};
+use crate::observe::counters::{CLASSES, CODES, Counters, DRIVERS, ROUTES};
 use crate::observe::ledger::{HEALTHS, LedgerGauges, SLOT_STATES};
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
@@ -103,6 +103,19 @@ pub(super) const SERIES: &[Series] = &[
         "Bytes of request bodies held, at the last sweep.", Shard(|c| c.held_bytes.get())),
     series("tollgate_records_total", Counter,
         "Exchanges settled.", Sum(|c| c.records.get())),
+    series("tollgate_unrecorded_total", Counter,
+        "Exchanges served without a record, as when_full says.", Sum(|c| c.unrecorded.get())),
+    series("tollgate_refusal_records_total", Counter,
+        "Records of refusals, their own and counted ones.", Sum(|c| c.refusal_records.get())),
+    series("tollgate_refusals_unrecorded_total", Counter,
+        "Refusals of known keys that no slot was free for.",
+        Sum(|c| c.refusals_unrecorded.get())),
+    series("tollgate_price_missing_total", Counter,
+        "Delivered answers whose model had no price.", Sum(|c| c.price_missing.get())),
+    series("tollgate_hold_picousd_total", Counter,
+        "Pico-dollars held for exchanges, all in all.", Sum(|c| c.held_picousd.get())),
+    series("tollgate_overrun_picousd_total", Counter,
+        "Pico-dollars booked above holds.", Sum(|c| c.overrun_picousd.get())),
     series("tollgate_records_lost_total", Counter,
         "Records that were to be printed and found no room.", Sum(|c| c.records_lost.get())),
     series("tollgate_slots", Gauge,
@@ -212,7 +225,7 @@ fn requests(watched: &Watched, rows: &mut Rows<'_>) {
 }
 
 fn refusals(watched: &Watched, rows: &mut Rows<'_>) {
-    for (at, code) in REFUSAL_CODES.iter().enumerate() {
+    for (at, code) in CODES.iter().enumerate() {
         rows.row(&[("code", code)], sum(watched, |counters| counters.refusals[at].get()));
     }
 }

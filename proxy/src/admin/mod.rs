@@ -5,6 +5,7 @@
 
 mod metrics;
 mod pages;
+pub mod socket;
 
 use crate::observe::counters::Counters;
 use crate::observe::ledger::LedgerGauges;

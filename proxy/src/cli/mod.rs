@@ -6,7 +6,12 @@ pub mod output;
 mod check;
 mod demo;
 mod descriptors;
+mod keys;
+mod ledger;
+mod place;
 mod serve;
+mod socket;
+mod table;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -37,7 +42,11 @@ enum Command {
     Serve(serve::Arguments),
     /// Say how a configuration is understood, or every fault it has
     Check(check::Arguments),
-    /// Show three governed calls against a stand-in provider; leaves nothing behind
+    /// Make, list, show and revoke keys
+    Keys(keys::Arguments),
+    /// Read and prove the ledger
+    Ledger(ledger::Arguments),
+    /// Show governed calls against a stand-in provider, and their ledger; leaves nothing behind
     Demo,
 }
 
@@ -58,6 +67,8 @@ fn run(command: &Command) -> u8 {
     match command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Check(arguments) => check::run(arguments),
+        Command::Keys(arguments) => keys::run(arguments),
+        Command::Ledger(arguments) => ledger::run(arguments),
         Command::Demo => demo::run(),
     }
 }

@@ -4,15 +4,18 @@
 //! `--print-records`) to the standard output, so that either can be piped alone.
 
 use super::{EXIT_CUT, EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, FILE, descriptors, output};
+use crate::admin::socket::Socket;
 use crate::admin::{self, Watched};
 use crate::config::check::provider_line;
 use crate::config::snapshot::Host;
 use crate::config::{self, Config, ProcessEnv};
+use crate::control::desk::{Desk, Log};
+use crate::control::keys::Declared;
 use crate::control::printing::Printer;
 use crate::control::receipt::{self, Names};
 use crate::control::resolver;
 use crate::control::signals::Signals;
-use crate::server::{Node, Options};
+use crate::server::{Node, Options, StartError};
 use crate::shard::clock;
 use crate::shard::mailbox::Letter;
 use crate::upstream::addresses::Addresses;
@@ -21,9 +24,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinHandle;
 
 /// How often a draining node is asked whether it is done, and a serving one whether it is whole.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How often the next windows of budgets are prepared: a window is, a day ahead.
+const PREPARE: Duration = Duration::from_secs(600);
 
 /// How long the last records may take to be read by whoever reads them.
 const PRINT_MAX: Duration = Duration::from_secs(5);
@@ -74,8 +81,10 @@ fn serve(config: &Config, arguments: &Arguments) -> io::Result<u8> {
         .map_err(|error| at("admin", config.listen_admin, &error))?;
     admin.set_nonblocking(true)?;
     let options = Options { keep_records: arguments.print_records, pin: !arguments.no_pin };
-    let node =
-        Node::start(config, &options).map_err(|error| at("data", config.listen_data, &error))?;
+    let node = Node::start(config, &options).map_err(|error| match error {
+        StartError::Io(error) => at("data", config.listen_data, &error),
+        error => io::Error::other(error),
+    })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = runtime.block_on(control(config, arguments, node, admin, &limit));
     // A name look-up under way is no reason to stay.
@@ -93,7 +102,12 @@ async fn control(
 ) -> io::Result<u8> {
     // Until here a signal did what it does by default: nothing was promised to anybody.
     let signals = Signals::install()?;
-    let watched = Arc::new(Watched::new(node.counters.clone(), clock::now().wall.0));
+    let mut watched = Watched::new(node.counters.clone(), clock::now().wall.0);
+    if let Some(books) = &node.books {
+        watched = watched.with_ledger(books.ledger.gauges());
+    }
+    let watched = Arc::new(watched);
+    let desk = open_desk(config, &node)?;
     let printer = arguments.print_records.then(|| print_records(config, &node)).transpose()?;
     let admin_address = admin.local_addr()?;
     tokio::spawn(admin::serve(tokio::net::TcpListener::from_std(admin)?, watched.clone()));
@@ -102,7 +116,11 @@ async fn control(
     let known = node.addresses.clone();
     tokio::spawn(resolver::follow(config.snapshot.clone(), known, publish));
     tell_start(config, &node, limit, admin_address);
-    Ok(until_stopped(node, &watched, signals, printer, config.snapshot.deadlines.drain).await)
+    let code =
+        until_stopped(node, &watched, signals, printer, config.snapshot.deadlines.drain).await;
+    // Asked before its end, the desk removes its socket.
+    desk.inspect(JoinHandle::abort);
+    Ok(code)
 }
 
 fn at(what: &str, address: std::net::SocketAddr, error: &io::Error) -> io::Error {
@@ -141,9 +159,56 @@ fn tell_start(config: &Config, node: &Node, limit: &str, admin: std::net::Socket
     line("models", &format!("{}, aliases {}", snapshot.models.len(), snapshot.aliases.len()));
     line("keys", &node.keys.len().to_string());
     line("prices", &format!("version {}", snapshot.prices.version));
+    tell_ledger(config, node);
     line("admin", &format!("http://{admin}"));
     line("data", &format!("http://{}", node.data));
     line("ready", "stop with SIGINT or SIGTERM");
+}
+
+/// Opens the desk, and looks after the budgets' windows.
+fn open_desk(config: &Config, node: &Node) -> io::Result<Option<JoinHandle<io::Result<()>>>> {
+    let (Some(settings), Some(books)) = (&config.ledger, &node.books) else { return Ok(None) };
+    let keys = books.keys.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(PREPARE).await;
+            keys.prepare(clock::now().wall);
+        }
+    });
+    let socket = Socket::bind(&settings.state_dir).map_err(|error| {
+        io::Error::new(error.kind(), format!("{}: {error}", settings.state_dir.display()))
+    })?;
+    let log = Log {
+        node: books.node,
+        position: Box::new(books.ledger.watch()),
+        gauges: books.ledger.gauges(),
+        providers: config.snapshot.providers.iter().map(|p| p.name.clone()).collect(),
+    };
+    let desk = Desk::new(books.keys.clone(), Some(log), clock::now);
+    Ok(Some(tokio::spawn(socket.serve(Arc::new(desk)))))
+}
+
+/// Where the ledger is, and what its opening found.
+fn tell_ledger(config: &Config, node: &Node) {
+    let line = |word: &str, value: &str| output::tell(&format!("{word:<12}{value}"));
+    let (Some(settings), Some(books)) = (&config.ledger, &node.books) else {
+        return line("ledger", "none");
+    };
+    let last = books.ledger.position().durable.next_seq.saturating_sub(1);
+    let place = settings.state_dir.display();
+    line("ledger", &format!("{place}, {last} records; {}", books.found));
+    for warning in books.found.warnings() {
+        line("warning", &warning);
+    }
+    let Declared { added, changed, disabled, revoked } = &books.declared;
+    for (names, what) in [(added, "added"), (changed, "changed"), (disabled, "switched off")] {
+        if !names.is_empty() {
+            line("keys", &format!("{what} by the configuration: {}", names.join(", ")));
+        }
+    }
+    for name in revoked {
+        line("warning", &format!("key {name} of the configuration is revoked and stays so"));
+    }
 }
 
 fn print_records(config: &Config, node: &Node) -> io::Result<Printer> {
@@ -158,7 +223,7 @@ fn print_records(config: &Config, node: &Node) -> io::Result<Printer> {
 
 /// Serves until a signal, then drains; the exit code.
 async fn until_stopped(
-    node: Node,
+    mut node: Node,
     watched: &Watched,
     mut signals: Signals,
     printer: Option<Printer>,
@@ -169,9 +234,9 @@ async fn until_stopped(
     let why = loop {
         tokio::select! {
             name = signals.next() => break name,
-            _ = look.tick() => if node.ended() > 0 {
+            _ = look.tick() => if let Some(why) = broken(&node) {
                 code = EXIT_FAILED;
-                break "a shard has ended by itself";
+                break why;
             },
         }
     };
@@ -191,6 +256,10 @@ async fn until_stopped(
         }
     }
     let took = Duration::from_nanos(clock::mono().since(begun));
+    if let Err(error) = node.drain() {
+        output::tell(&format!("{:<12}the ledger: {error}", "warning"));
+        code = EXIT_FAILED;
+    }
     if let Some(printer) = printer
         && tokio::time::timeout(PRINT_MAX, print_rest(&printer)).await.is_err()
     {
@@ -202,6 +271,15 @@ async fn until_stopped(
     }
     output::tell(&format!("{:<12}drained", "stopped"));
     code
+}
+
+/// What has ended that must not end by itself.
+fn broken(node: &Node) -> Option<&'static str> {
+    if node.ended() > 0 {
+        return Some("a shard has ended by itself");
+    }
+    let over = node.books.as_ref().is_some_and(|books| books.ledger.is_over());
+    over.then_some("the ledger's thread has ended by itself")
 }
 
 /// Waits until what was settled is printed.

@@ -2,7 +2,8 @@
 
 use crate::exchange::ids::{CredentialIx, ProviderId};
 use crate::exchange::plan::Candidate;
-use crate::exchange::price::PriceList;
+use crate::exchange::price::{Mode, MoneyTerms, PriceList};
+use crate::exchange::rules::WhenFull;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -21,6 +22,10 @@ pub struct Snapshot {
     pub aliases: HashMap<Box<str>, Box<str>>,
     /// What tokens cost.
     pub prices: PriceList,
+    /// How money is held and priced.
+    pub terms: MoneyTerms,
+    /// What happens to new exchanges that cannot be recorded.
+    pub when_full: WhenFull,
     /// Every deadline, named.
     pub deadlines: Deadlines,
     /// Every configurable bound.
@@ -46,6 +51,8 @@ pub struct Provider {
     pub credentials: Box<[Credential]>,
     /// Names of models it serves when none is configured: exact, or ending in `*`.
     pub serves: Box<[Box<str>]>,
+    /// Who pays it, and what a key pays for that.
+    pub mode: Mode,
 }
 
 /// Where a provider lives.

@@ -15,7 +15,7 @@ use crate::exchange::time::Now;
 use crate::observe::ledger::LedgerGauges;
 use arc_swap::ArcSwap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -39,6 +39,7 @@ pub use error::{LedgerError, Part};
 pub use found::Found;
 pub use home::identity;
 pub use keeper::Finished;
+pub use slabs::slab_folders;
 
 use home::Home;
 use keeper::Keeper;
@@ -148,6 +149,18 @@ pub struct Ledger {
     segment_bytes: u64,
 }
 
+/// Keeps a node that does not run from starting.
+#[derive(Debug)]
+pub struct Entered(#[expect(dead_code, reason = "the home has the lock")] Home);
+
+/// The state store of a node that does not run, and its identity, for as long as it is kept.
+pub fn enter(state_dir: &Path) -> Result<(Arc<State>, u64, Entered), LedgerError> {
+    let home = Home::enter(state_dir)?;
+    let state = Arc::new(home.state()?);
+    let node = state.node();
+    Ok((state, node, Entered(home)))
+}
+
 // === impl Ledger ===
 
 impl Ledger {
@@ -221,6 +234,18 @@ impl Running {
     /// Where the log is, as of the last commit.
     pub fn position(&self) -> Position {
         **self.position.load()
+    }
+
+    /// The same for whoever is asked about it later, and may outlive this.
+    pub fn positions(&self) -> impl Fn() -> Position + Send + Sync + 'static {
+        let position = self.position.clone();
+        move || **position.load()
+    }
+
+    /// The same, for somebody who asks later.
+    pub fn watch(&self) -> impl Fn() -> Position + Send + Sync + use<> {
+        let position = self.position.clone();
+        move || **position.load()
     }
 
     /// Whether its thread has ended by itself, which is a defect: nothing becomes durable.

@@ -1,7 +1,9 @@
-//! A settled record as one line of JSON: what `serve --print-records` prints until there is a
-//! ledger. The fields are described in `docs/OPERATING.md`. No header, body or prompt is in it.
+//! A settled record as JSON: what `serve --print-records` prints as it happens, and what `ledger`
+//! shows of the log. The fields are described in `docs/OPERATING.md`. No header, body or prompt is
+//! in it.
 
 use crate::config::snapshot::Snapshot;
+use crate::exchange::codes;
 use crate::exchange::ids::RequestId;
 use crate::exchange::keys::KeyTable;
 use crate::exchange::money::PicoUsd;
@@ -25,9 +27,25 @@ impl Names {
         Names { keys: names, providers: providers.collect() }
     }
 
+    /// Names that were told: of keys by number, of providers by place.
+    pub fn told(
+        keys: impl IntoIterator<Item = (u64, Box<str>)>,
+        providers: Vec<Box<str>>,
+    ) -> Names {
+        Names { keys: keys.into_iter().collect(), providers }
+    }
+
     /// The name of the key that pays.
     pub fn key(&self, record: &Settled) -> Option<&str> {
         self.keys.get(&record.key_id).map(|name| &**name)
+    }
+
+    /// The numbers of the keys of this name, in order.
+    pub fn keys_named(&self, name: &str) -> Vec<u64> {
+        let named = self.keys.iter().filter(|(_, known)| &***known == name);
+        let mut ids: Vec<u64> = named.map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// The name of the provider that served.
@@ -55,15 +73,27 @@ pub fn provenance(record: &Settled) -> &'static str {
 
 /// The record as one JSON object, without a line break.
 pub fn json_line(record: &Settled, names: &Names) -> String {
+    json(record, names).to_string()
+}
+
+/// The record as JSON.
+pub fn json(record: &Settled, names: &Names) -> Value {
     let tokens: serde_json::Map<String, Value> = BUCKETS
         .iter()
         .zip(record.tokens)
         .map(|(bucket, count)| ((*bucket).to_owned(), count.into()))
         .collect();
+    let windows = record.windows.iter().filter(|window| window.budget_id != 0);
+    let windows: Vec<Value> = windows
+        .map(|window| json!({"budget_id": window.budget_id, "window_id": window.window_id}))
+        .collect();
+    let flags: Vec<&str> =
+        FLAGS.iter().filter(|(bit, _)| record.has(*bit)).map(|(_, name)| *name).collect();
     json!({
         "request_id": RequestId(record.request_id).to_string(),
         "key_id": record.key_id,
         "key": names.key(record),
+        "project_id": record.project_id,
         "provider": names.provider(record),
         "model": record.model.as_str(),
         "served_model": record.served_model.as_str(),
@@ -71,19 +101,63 @@ pub fn json_line(record: &Settled, names: &Names) -> String {
         "closed_unix_ms": record.closed_unix_ms,
         "status": record.status,
         "ending": record.ending.name(),
+        "code": codes::name(record.error_code),
+        "count": record.count,
         "attempts": record.attempts,
+        "fallbacks": record.fallbacks,
+        "attempts_listed": attempts(record, names),
         "tokens": tokens,
         "provenance": provenance(record),
         "priced": record.has(flag::PRICED),
+        "flags": flags,
         "cost": PicoUsd(record.cost_picousd).to_string(),
         "cost_picousd": record.cost_picousd,
         "upstream_cost_picousd": record.upstream_cost_picousd,
+        "mode": record.mode.name(),
         "markup_ppm": record.markup_ppm,
+        "hold_picousd": record.hold_picousd,
+        "overrun_picousd": record.overrun_picousd,
+        "release": record.release.name(),
+        "windows": windows,
+        "request_bytes": record.request_bytes,
+        "relayed_bytes": record.relayed_bytes,
         "overhead_us": record.overhead_us,
+        "upstream_us": record.upstream_us,
         "snapshot_version": record.snapshot_version,
         "price_version": record.price_version,
     })
-    .to_string()
+}
+
+/// Names of the flags of a record.
+const FLAGS: [(u32, &str); 13] = [
+    (flag::TAIL_CUT, "tail_cut"),
+    (flag::PRICED, "priced"),
+    (flag::PRICE_FALLBACK, "price_fallback"),
+    (flag::PRICE_HINT, "price_hint"),
+    (flag::USAGE_AMBIGUOUS, "usage_ambiguous"),
+    (flag::USAGE_UNREADABLE, "usage_unreadable"),
+    (flag::TERMINATED, "terminated"),
+    (flag::STREAM, "stream"),
+    (flag::CHARGED_NOTED, "charged_noted"),
+    (flag::CHARGED_HOLD, "charged_hold"),
+    (flag::STRICT, "strict"),
+    (flag::COUNTED, "counted"),
+    (flag::OWN_CREDENTIAL, "own_credential"),
+];
+
+/// The attempts a record lists.
+fn attempts(record: &Settled, names: &Names) -> Vec<Value> {
+    let begun = usize::from(record.attempts).min(record.listed.len());
+    let listed = record.listed.iter().take(begun);
+    listed
+        .map(|attempt| {
+            json!({
+                "provider": names.providers.get(usize::from(attempt.provider_id)),
+                "result": attempt.class.name(),
+                "possibly_billed": attempt.possibly_billed == 1,
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]

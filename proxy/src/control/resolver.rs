@@ -79,6 +79,7 @@ mod tests {
             base_path: "".into(),
             credentials: Box::new([]),
             serves: Box::new([]),
+            mode: Default::default(),
         };
         Snapshot {
             version: 1,
@@ -86,6 +87,8 @@ mod tests {
             models: HashMap::new(),
             aliases: HashMap::new(),
             prices: Default::default(),
+            terms: Default::default(),
+            when_full: Default::default(),
             deadlines: Default::default(),
             bounds: Default::default(),
         }

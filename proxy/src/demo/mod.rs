@@ -1,9 +1,13 @@
-//! `tollgate demo`: a stand-in provider and a gateway in this process, three governed calls, and
-//! what each of them cost. It checks what it shows against the provider's own tally.
+//! `tollgate demo`: a stand-in provider and a gateway in this process, governed calls, what each
+//! of them cost, and the ledger that says so. It checks what it shows against the provider's own
+//! tally.
 //!
-//! It reads no file and writes none, listens on loopback only, and is over in a second.
+//! It reads no file, writes its ledger below the folder for what is temporary, listens on loopback
+//! only, and is over in a second.
 
+mod budget;
 mod client;
+mod ledger;
 mod receipt;
 mod world;
 
@@ -12,7 +16,6 @@ use crate::exchange::ids::RequestId;
 use crate::exchange::money::PicoUsd;
 use client::Answer;
 use std::fmt;
-use std::io;
 use std::time::Duration;
 use store::ending::Ending;
 use store::record::{Settled, flag};
@@ -33,7 +36,7 @@ impl Failure {
         Failure(text.into())
     }
 
-    fn start(error: io::Error) -> Failure {
+    fn start(error: impl fmt::Display) -> Failure {
         Failure(format!("it did not start: {error}"))
     }
 }
@@ -46,24 +49,26 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Shows the three calls, line by line; an error if one is not what it should be.
+/// Shows the calls and the ledger, line by line; an error if one is not what it should be.
 pub fn run(say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     let mut world = World::start()?;
     introduce(&world, say);
-    let paid = paid_call(&world, say)?;
+    let mut cost = paid_call(&world, say)?.cost_picousd;
     refused_call(&world, say)?;
     failed_call(&world, say)?;
-    let cost = PicoUsd(paid.cost_picousd);
-    say(&format!("3 calls, 1 refused, 2 settled, {cost} in all; every check above held."));
+    cost += budget::stop(&world, say)?;
+    world.node.drain().map_err(|error| Failure::new(format!("the ledger: {error}")))?;
+    ledger::prove(&world, cost, say)?;
+    let cost = PicoUsd(cost);
+    say(&format!("6 calls, 2 refused, 4 settled, {cost} in all; every check above held."));
     say("Next: README.md, \"A first configuration\".");
-    world.node.drain();
     world.standin.stop().map_err(|error| Failure::new(format!("the stand-in: {error}")))
 }
 
 fn introduce(world: &World, say: &mut dyn FnMut(&str)) {
     let drivers: Vec<&str> = world.node.drivers.iter().map(|driver| driver.name()).collect();
     let shown: String = world.key.chars().take(9).collect();
-    say("tollgate demo: a provider, a gateway before it, three calls\n");
+    say("tollgate demo: a provider, a gateway before it, six calls\n");
     say(&format!("  provider  openai, played by a stand-in on {}", world.standin.addr()));
     let shards = drivers.len();
     say(&format!("  gateway   {}, {shards} shards ({})", world.node.data, drivers.join(", ")));

@@ -1,6 +1,7 @@
 //! A toll receipt: what a call was and what it cost, as a box of 78 columns.
 
 use crate::control::receipt::{Names, provenance};
+use crate::exchange::codes;
 use crate::exchange::ids::RequestId;
 use crate::exchange::money::PicoUsd;
 use store::ending::Provenance;
@@ -33,13 +34,25 @@ pub(super) fn rows(record: &Settled, names: &Names) -> Vec<(&'static str, String
     let key = names.key(record).unwrap_or("?");
     vec![
         ("who", format!("{key} (key_{})", record.key_id)),
-        ("model", format!("{} → {provider}/{}", record.model, record.served_model)),
+        ("model", model(record, provider)),
         ("tokens", tokens(record)),
         ("price", price(record)),
         ("attempts", format!("{}, overhead {} µs", record.attempts, record.overhead_us)),
-        ("ending", format!("{}, status {}", record.ending.name(), record.status)),
+        ("ending", ending(record)),
         ("request", RequestId(record.request_id).to_string()),
     ]
+}
+
+fn model(record: &Settled, provider: &str) -> String {
+    if record.attempts == 0 {
+        return format!("{} → nobody", record.model);
+    }
+    format!("{} → {provider}/{}", record.model, record.served_model)
+}
+
+fn ending(record: &Settled) -> String {
+    let code = codes::name(record.error_code).map(|code| format!(" {code}")).unwrap_or_default();
+    format!("{}{code}, status {}", record.ending.name(), record.status)
 }
 
 fn tokens(record: &Settled) -> String {

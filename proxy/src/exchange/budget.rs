@@ -14,7 +14,6 @@ use super::money::PicoUsd;
 use super::time::UnixMs;
 use super::window::{Period, WindowId};
 use super::words::{MoneyLimit, MoneyWindow};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Budgets a call can come under: two of its key now, two of its project later.
@@ -39,7 +38,7 @@ pub struct Budget {
     pub scope: Scope,
     /// How often it begins anew.
     pub period: Period,
-    first: Arc<MoneyWindow>,
+    first: MoneyWindow,
     /// The latest window that was ever current. Written once a period.
     reached: AtomicU32,
 }
@@ -55,7 +54,7 @@ impl Budget {
         now: UnixMs,
     ) -> Budget {
         let window = period.window(now);
-        let first = Arc::new(MoneyWindow::new(window, limit, spent));
+        let first = MoneyWindow::new(window, limit, spent);
         let budget = Budget { id, scope, period, first, reached: AtomicU32::new(window.id.0) };
         budget.prepare(now);
         budget
@@ -64,7 +63,7 @@ impl Budget {
     /// The window in force.
     pub fn current(&self, now: UnixMs) -> &MoneyWindow {
         let reached = self.reached.load(Relaxed);
-        let mut at = &*self.first;
+        let mut at = &self.first;
         while at.id().0 < reached || at.end() <= now {
             let Some(next) = at.next() else { break };
             at = next;
@@ -108,7 +107,7 @@ impl Budget {
     }
 
     fn windows(&self) -> impl Iterator<Item = &MoneyWindow> {
-        std::iter::successors(Some(&*self.first), |at| at.next().map(|next| &**next))
+        std::iter::successors(Some(&self.first), |at| at.next().map(|next| &**next))
     }
 }
 

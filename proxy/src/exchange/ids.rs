@@ -46,6 +46,21 @@ impl RequestId {
     }
 }
 
+impl RequestId {
+    /// What a text stands for; `None` if it is no id.
+    pub fn parse(text: &str) -> Option<RequestId> {
+        let letters = text.strip_prefix("tgr_")?.as_bytes();
+        if letters.len() != 32 || !letters.iter().all(|letter| (b'a'..=b'p').contains(letter)) {
+            return None;
+        }
+        let mut id = [0; 16];
+        for (byte, pair) in id.iter_mut().zip(letters.chunks_exact(2)) {
+            *byte = (pair[0] - b'a') << 4 | (pair[1] - b'a');
+        }
+        Some(RequestId(id))
+    }
+}
+
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(std::str::from_utf8(&self.text()).unwrap_or_default())

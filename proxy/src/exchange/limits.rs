@@ -8,7 +8,7 @@ use super::budget::{Budget, Scope};
 use super::ids::BudgetId;
 use super::models::AllowList;
 use super::money::PicoUsd;
-use super::time::UnixMs;
+use super::time::{MonoNs, UnixMs};
 use super::window::Period;
 use super::words::{Counter, GcraWord, MoneyLimit};
 use std::sync::Arc;
@@ -83,6 +83,21 @@ pub struct Concurrency {
     pub max: u32,
     /// Its word.
     pub inside: Arc<Counter>,
+}
+
+/// Nanoseconds of the minute a rate is given for.
+const MINUTE_NS: u64 = 60_000_000_000;
+
+impl RequestRate {
+    /// How many requests would pass at this instant, one after the other.
+    pub fn left(&self, now: MonoNs) -> u32 {
+        if self.per_minute == 0 {
+            return 0;
+        }
+        let interval = MINUTE_NS.div_ceil(self.per_minute.into());
+        let used = self.word.read().saturating_sub(now.0).div_ceil(interval);
+        self.per_minute.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX))
+    }
 }
 
 impl Limits {

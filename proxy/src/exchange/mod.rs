@@ -5,6 +5,7 @@
 pub mod budget;
 pub mod bundle;
 pub mod call;
+pub mod codes;
 pub mod demand;
 pub mod ids;
 pub mod keys;
@@ -15,6 +16,7 @@ pub mod outcome;
 pub mod plan;
 pub mod price;
 pub mod refusal;
+pub mod rfc3339;
 pub mod rules;
 pub mod time;
 pub mod window;

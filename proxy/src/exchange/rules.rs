@@ -36,3 +36,8 @@ impl OrphanRule {
         ("charge_hold", OrphanRule::ChargeHold),
     ];
 }
+
+/// The name of a choice in the configuration.
+pub fn name<T: Copy + PartialEq>(names: &[(&'static str, T)], choice: T) -> &'static str {
+    names.iter().find(|(_, named)| *named == choice).map_or("", |(name, _)| name)
+}

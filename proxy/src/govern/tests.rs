@@ -134,8 +134,9 @@ const AREAS: [&str; 5] = ["limits", "budget", "price", "cost", "time"];
 const SINCE: [(&str, &str); 2] = [
     // Windows in other zones than UTC, and days.
     ("bud-reset-tz", "budgets of days and zones"),
-    // The paths are the pipeline's; that each gives back is `every_path_gives_everything_back`.
-    ("lim-timeout-leak", "the pipeline's settle"),
+    // The paths are the pipeline's: `no_failure_keeps_a_place` in `gateway/governed.rs`. Its
+    // variant `tls` comes with TLS.
+    ("lim-timeout-leak", "played through the pipeline"),
 ];
 
 type Judge = fn(&Value);

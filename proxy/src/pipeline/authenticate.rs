@@ -1,14 +1,15 @@
 //! The credential in the head → who calls. Before a body byte is read.
 //!
 //! A connection remembers the last credential that was good, so that a client that sends the same
-//! one with every call is hashed and looked up once. Only the key's state is read every time.
+//! one with every call is hashed and looked up once. Only the key's state is read every time. The
+//! count of a remembered bundle is this thread's: shards that serve one key share no count.
 
 use super::client::Client;
-use crate::exchange::bundle::{Bundle, Principal};
+use super::held::{Held, Payer};
 use crate::exchange::keys::{Digest, KeyTable};
 use crate::exchange::refusal::Refusal;
 use ring::digest::{SHA256, digest};
-use std::sync::Arc;
+use std::rc::Rc;
 
 /// What a connection's client has shown. Not printable: it holds credentials.
 #[derive(Default)]
@@ -17,14 +18,22 @@ pub(super) struct Caller {
     presented: Vec<u8>,
     /// The last one that was good, and what it stands for.
     known: Vec<u8>,
-    bundle: Option<Arc<Bundle>>,
+    bundle: Option<Payer>,
     /// The version of the table in which it was found.
     version: u64,
 }
 
-/// Who calls.
-pub(super) fn identify<S>(client: &mut Client<S>, keys: &KeyTable) -> Result<Principal, Refusal> {
-    client.caller.identify(keys)
+/// Who calls. Whose key is known is noted in `held` even where the key is not good any more: the
+/// refusal leaves a record.
+pub(super) fn identify<S>(
+    client: &mut Client<S>,
+    keys: &KeyTable,
+    held: &mut Held,
+) -> Result<Payer, Refusal> {
+    let bundle = client.caller.identify(keys)?;
+    held.bundle = Some(bundle.clone());
+    bundle.standing()?;
+    Ok(bundle)
 }
 
 impl Caller {
@@ -35,16 +44,14 @@ impl Caller {
     }
 
     /// Who calls. Unknown credentials are not told from missing ones.
-    pub(super) fn identify(&mut self, keys: &KeyTable) -> Result<Principal, Refusal> {
+    pub(super) fn identify(&mut self, keys: &KeyTable) -> Result<Payer, Refusal> {
         if self.presented.is_empty() {
             return Err(Refusal::InvalidApiKey);
         }
-        let bundle = match &self.bundle {
-            Some(bundle) if self.is_known(keys) => bundle.clone(),
-            _ => self.look_up(keys)?,
-        };
-        bundle.standing()?;
-        Ok(Principal { bundle })
+        match &self.bundle {
+            Some(bundle) if self.is_known(keys) => Ok(bundle.clone()),
+            _ => self.look_up(keys),
+        }
     }
 
     /// Compares with what this same connection has sent before: the time it takes tells the
@@ -54,11 +61,12 @@ impl Caller {
     }
 
     #[inline(never)]
-    fn look_up(&mut self, keys: &KeyTable) -> Result<Arc<Bundle>, Refusal> {
+    fn look_up(&mut self, keys: &KeyTable) -> Result<Payer, Refusal> {
         self.bundle = None;
         // Before the look-up: a change in between costs one more, and is not missed.
         self.version = keys.version();
         let bundle = keys.find(&sha256(&self.presented)).ok_or(Refusal::InvalidApiKey)?;
+        let bundle = Rc::new(bundle);
         self.known.clone_from(&self.presented);
         self.bundle = Some(bundle.clone());
         Ok(bundle)
@@ -75,7 +83,9 @@ fn sha256(text: &[u8]) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::bundle::Bundle;
     use crate::exchange::ids::KeyId;
+    use std::sync::Arc;
 
     #[test]
     fn what_is_remembered_holds_only_for_the_same_text_and_the_same_keys() {
@@ -86,7 +96,8 @@ mod tests {
         let mut caller = Caller::default();
         let mut who = |text: &str| {
             caller.present(text.as_bytes());
-            caller.identify(&keys).map(|who| who.bundle.key.0)
+            let bundle = caller.identify(&keys)?;
+            bundle.standing().map(|()| bundle.key.0)
         };
         assert_eq!(who(""), Err(Refusal::InvalidApiKey));
         assert_eq!((who("one"), who("one"), who("two")), (Ok(1), Ok(1), Ok(2)));

@@ -4,6 +4,7 @@
 //! answer can still be told as an error of its own. The last bytes wait until `settle::price` has
 //! done its part. A broken upstream never becomes a clean end.
 
+mod pricing;
 mod reply;
 mod whole;
 
@@ -12,6 +13,9 @@ pub(super) use whole::{Delivered, pump};
 
 use super::answer::push;
 use super::refuse::write_connection;
+use super::standing;
+use crate::exchange::limits::Limits;
+use crate::exchange::time::Now;
 use codec::http1::{self, Framing};
 
 /// How an answer's body is framed toward the client.
@@ -33,6 +37,10 @@ pub(super) struct Facts<'a> {
     pub attempts: u8,
     /// Time inside this gateway so far.
     pub overhead_us: u32,
+    /// How the key stands is told.
+    pub limits: Option<&'a Limits>,
+    /// Now.
+    pub now: Now,
     /// The connection ends after this answer.
     pub close: bool,
     /// The client speaks HTTP/1.0: a connection that lives on has to be said.
@@ -56,6 +64,9 @@ fn finish_head(
     out.extend_from_slice(b"\r\nx-tollgate-fallbacks: 0\r\nx-tollgate-overhead-us: ");
     http1::decimal(out, u64::from(facts.overhead_us));
     out.extend_from_slice(b"\r\n");
+    if let Some(limits) = facts.limits {
+        standing::write(out, limits, facts.now);
+    }
     match framing {
         ClientFraming::Length(n) => http1::content_length(out, n),
         ClientFraming::Chunked => push(out, b"transfer-encoding", b"chunked"),

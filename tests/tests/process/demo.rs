@@ -3,7 +3,7 @@
 use crate::program::{Program, folder, tollgate};
 
 /// What a person must be able to read in it.
-const KEY_LINES: [&str; 8] = [
+const KEY_LINES: [&str; 11] = [
     "demo (key_1)",
     "fast → openai/gpt-4o-mini",
     "512 in, 64 out (reported)",
@@ -11,11 +11,14 @@ const KEY_LINES: [&str; 8] = [
     "succeeded, status 200",
     "refused before it was sent",
     "upstream_error, status 503",
-    "3 calls, 1 refused, 2 settled, $0.0001152 in all; every check above held.",
+    "402 ",
+    "refused budget_exceeded",
+    "every frame checks out",
+    "6 calls, 2 refused, 4 settled, $0.0003456 in all; every check above held.",
 ];
 
 #[test]
-fn the_library_shows_three_calls_and_holds_its_own_checks() {
+fn the_library_shows_its_calls_and_holds_its_own_checks() {
     let mut said = Vec::new();
     let outcome =
         tollgate::demo::run(&mut |line: &str| said.extend(line.lines().map(str::to_owned)));
@@ -32,7 +35,7 @@ fn the_command_ends_with_0_and_leaves_nothing_behind() {
     let folder = folder("demo");
     let mut program = Program::start(tollgate(&folder, &["demo"]));
     assert_eq!(program.wait(), Some(0));
-    assert!(program.out.wait_for_end().iter().any(|line| line.contains(KEY_LINES[7])));
+    assert!(program.out.wait_for_end().iter().any(|line| line.contains(KEY_LINES[10])));
     assert!(program.err.wait_for_end().is_empty());
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
 }

@@ -8,6 +8,12 @@ mod demo;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod keys;
+#[cfg(test)]
+mod kill;
+#[cfg(test)]
+mod ledger;
+#[cfg(test)]
 mod program;
 #[cfg(test)]
 mod serve;

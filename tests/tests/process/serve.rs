@@ -13,7 +13,9 @@ pub(crate) const KEY: &str = "tg-example-key";
 
 fn configuration(standin: SocketAddr, driver: &str) -> String {
     format!(
-        r#"[listen]
+        r#"state_dir = "state"
+
+[listen]
 data = "127.0.0.1:0"
 admin = "127.0.0.1:0"
 
@@ -53,9 +55,19 @@ pub(crate) fn serve_with(
     driver: &str,
     arguments: &[&str],
 ) -> Served {
-    let folder = folder(name);
-    write_configuration(&folder, &(configuration(standin.addr(), driver) + more));
-    let mut program = Program::start(command(&folder, arguments));
+    serve_in(&folder(name), more, standin, driver, arguments)
+}
+
+/// The same in a folder that is there.
+pub(crate) fn serve_in(
+    folder: &Path,
+    more: &str,
+    standin: &Standin,
+    driver: &str,
+    arguments: &[&str],
+) -> Served {
+    write_configuration(folder, &(configuration(standin.addr(), driver) + more));
+    let mut program = Program::start(command(folder, arguments));
     let admin = program.err.wait_for("admin").replace("http://", "");
     let data = program.err.wait_for("data").replace("http://", "");
     program.err.wait_for("ready");
@@ -193,7 +205,7 @@ fn what_cannot_be_served_is_told_and_nothing_is_started() {
     let standin = Standin::start(Config::default()).unwrap();
     let good = configuration(standin.addr(), "auto");
     for (name, text, arguments, code, part) in [
-        ("bad-key", good.replace("count", "cuont"), &[][..], 2, "tollgate.toml:6:1: unknown key"),
+        ("bad-key", good.replace("count", "cuont"), &[][..], 2, "tollgate.toml:8:1: unknown key"),
         ("no-file", String::new(), &["absent.toml"], 2, "absent.toml: cannot be read"),
         ("bad-flag", good.clone(), &["--print-record"], 2, "--print-records"),
         (

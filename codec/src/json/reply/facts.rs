@@ -1,6 +1,8 @@
 //! What the reply scan found, and how a value at a known place becomes a fact.
 
+use super::event::EventType;
 use super::paths::{Place, TextPlace};
+use super::said::SaidText;
 use super::token::{ShortText, TOKEN_MAX};
 use crate::usage::{ReportedUsage, UsageFlags};
 
@@ -20,11 +22,19 @@ pub struct ErrorFacts {
 pub struct ReplyFacts {
     /// The counts, as reported.
     pub usage: ReportedUsage,
+    /// The first `type`, which in the data of an event names it.
+    pub event: Option<EventType>,
+    /// `code` beside that type.
+    pub code: Option<ShortText>,
     /// An `error` that is an object or a text.
     pub error: Option<ErrorFacts>,
+    /// There is a choice among the `choices`.
+    pub choice: bool,
     /// The answer says something: text, a call, a refusal.
     pub content: bool,
-    /// The last `finish_reason`, `stop_reason` or `finishReason`.
+    /// How much text the model said in it.
+    pub said: SaidText,
+    /// The last `finish_reason`, `stop_reason`, `finishReason` or `blockReason` that is not empty.
     pub finish: Option<ShortText>,
     /// The document was closed.
     pub complete: bool,
@@ -39,6 +49,7 @@ impl ReplyFacts {
         match place {
             Place::Error if object => self.begin_error(),
             Place::Content => self.content |= object,
+            Place::Choice => self.choice = true,
             Place::Count(_) => self.usage.flags.insert(UsageFlags::NOT_A_NUMBER),
             _ => {}
         }
@@ -48,12 +59,25 @@ impl ReplyFacts {
     #[inline(always)]
     pub(super) fn text(&mut self, place: Place, text: &[u8], cut: bool) {
         match place {
-            Place::Content => self.content |= !text.is_empty(),
+            place if place.is_said() => self.say(text),
             Place::Error => self.begin_error(),
             Place::Count(_) => self.usage.flags.insert(UsageFlags::NOT_A_NUMBER),
+            Place::Text(TextPlace::Event) => {
+                let event = if cut { EventType::Other } else { EventType::of(text) };
+                self.event = self.event.or(Some(event));
+            }
+            // Some servers write an empty reason into every chunk.
+            Place::Text(TextPlace::Finish) if text.is_empty() => {}
             Place::Text(place) => self.keep(place, ShortText::of(text, cut)),
             _ => {}
         }
+    }
+
+    /// A piece of what the model said.
+    #[inline(always)]
+    pub(super) fn say(&mut self, text: &[u8]) {
+        self.content |= !text.is_empty();
+        self.said.add(text);
     }
 
     /// A number or literal at a known place; `cut` if more was said.
@@ -66,8 +90,10 @@ impl ReplyFacts {
             }
             Place::Count(_) if scalar == b"null" => {}
             Place::Count(field) => self.usage.read(field, scalar),
-            Place::Text(TextPlace::ErrorCode) if cut || scalar != b"null" => {
-                self.keep(TextPlace::ErrorCode, ShortText::of(scalar, cut));
+            Place::Text(place @ (TextPlace::ErrorCode | TextPlace::Code))
+                if cut || scalar != b"null" =>
+            {
+                self.keep(place, ShortText::of(scalar, cut));
             }
             _ => {}
         }
@@ -81,6 +107,8 @@ impl ReplyFacts {
     #[inline(never)]
     fn keep(&mut self, place: TextPlace, text: ShortText) {
         match place {
+            TextPlace::Event => {}
+            TextPlace::Code => self.code = Some(text),
             TextPlace::Finish => self.finish = Some(text),
             TextPlace::ErrorCode => self.error.get_or_insert_default().code = Some(text),
             TextPlace::ErrorKind => self.error.get_or_insert_default().kind = Some(text),

@@ -24,7 +24,7 @@ pub(super) enum Place {
     CacheCreation,
     /// `message` of a messages `message_start`.
     Message,
-    /// `delta` of a messages `message_delta`.
+    /// `delta` of a messages event; in responses events it is the text itself.
     Delta,
     /// `response` of a responses event.
     Response,
@@ -33,10 +33,14 @@ pub(super) enum Place {
     Candidate,
     Parts,
     GeminiUsage,
+    /// `promptFeedback` of gemini: a prompt that was blocked has no candidate to finish.
+    PromptFeedback,
     /// An error, if it is not null.
     Error,
     /// Content, if it is a text that is not empty, an object, or an array of such.
     Content,
+    /// Arguments of a call, a text or any value: all of it is what the model said.
+    Arguments,
     /// A count.
     Count(Field),
     /// A short text.
@@ -46,6 +50,10 @@ pub(super) enum Place {
 /// Short texts that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextPlace {
+    /// `type` of an event.
+    Event,
+    /// `code` beside the type: responses events say so what went wrong.
+    Code,
     Finish,
     ErrorCode,
     ErrorKind,
@@ -64,6 +72,12 @@ impl Place {
     /// Whether members of an object here are looked at.
     pub(super) fn has_members(self) -> bool {
         !self.members().rows.is_empty()
+    }
+
+    /// Whether a text here is what the model said, to be counted and not kept.
+    #[inline(always)]
+    pub(super) fn is_said(self) -> bool {
+        matches!(self, Self::Content | Self::Arguments | Self::Delta)
     }
 
     /// The place of the elements, if this is an array.
@@ -94,8 +108,10 @@ impl Place {
             Self::Candidate => &CANDIDATE,
             Self::Parts => &PARTS,
             Self::GeminiUsage => &GEMINI_USAGE,
+            Self::PromptFeedback => &PROMPT_FEEDBACK,
             Self::Error => &ERROR,
-            Self::Choices | Self::Candidates | Self::Content | Count(_) | Text(_) => &NONE,
+            Self::Content => &CONTENT,
+            Self::Choices | Self::Candidates | Self::Arguments | Count(_) | Text(_) => &NONE,
         }
     }
 }
@@ -207,6 +223,18 @@ static ERROR: Members = Members::new(&[
     ("status", Text(TextPlace::ErrorStatus)),
 ]);
 
+/// Parts of messages, calls and blocks of all dialects. Base64 and signatures are not looked at.
+static CONTENT: Members = Members::new(&[
+    ("args", Place::Arguments),
+    ("text", Place::Content),
+    ("input", Place::Arguments),
+    ("content", Place::Content),
+    ("function", Place::Content),
+    ("thinking", Place::Content),
+    ("arguments", Place::Arguments),
+    ("functionCall", Place::Content),
+]);
+
 static CHAT_MESSAGE: Members = Members::new(&[
     ("audio", Place::Content),
     ("content", Place::Content),
@@ -233,11 +261,20 @@ static CANDIDATE: Members =
 
 static MESSAGE: Members = Members::new(&[("usage", Place::Usage)]);
 
-static DELTA: Members = Members::new(&[("stop_reason", Text(TextPlace::Finish))]);
+static PROMPT_FEEDBACK: Members = Members::new(&[("blockReason", Text(TextPlace::Finish))]);
+
+static DELTA: Members = Members::new(&[
+    ("text", Place::Content),
+    ("thinking", Place::Content),
+    ("stop_reason", Text(TextPlace::Finish)),
+    ("partial_json", Place::Content),
+]);
 
 static RESPONSE: Members = Members::new(&[("usage", Place::Usage), ("error", Place::Error)]);
 
 static ROOT: Members = Members::new(&[
+    ("type", Text(TextPlace::Event)),
+    ("code", Text(TextPlace::Code)),
     ("usage", Place::Usage),
     ("error", Place::Error),
     ("delta", Place::Delta),
@@ -248,5 +285,7 @@ static ROOT: Members = Members::new(&[
     ("response", Place::Response),
     ("candidates", Place::Candidates),
     ("stop_reason", Text(TextPlace::Finish)),
+    ("content_block", Place::Content),
     ("usageMetadata", Place::GeminiUsage),
+    ("promptFeedback", Place::PromptFeedback),
 ]);

@@ -57,6 +57,96 @@ fn content_is_what_says_something() {
 }
 
 #[test]
+fn what_the_model_said_is_counted_in_bytes_as_written() {
+    for (answer, ascii, non_ascii) in [
+        (r#"{"choices":[{"delta":{"role":"assistant","content":"abc"}}]}"#, 3, 0),
+        (r#"{"choices":[{"delta":{"content":"é雨"}},{"delta":{"content":"x"}}]}"#, 1, 5),
+        (r#"{"choices":[{"delta":{"content":"\"\u00e9\n"}}]}"#, 10, 0),
+        (r#"{"choices":[{"delta":{"reasoning_content":"ab","content":null}}]}"#, 2, 0),
+        (
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"call_1","type":"function",
+            "function":{"name":"find","arguments":"{\"a\":1}"}}]}}]}"#,
+            9,
+            0,
+        ),
+        (r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"abcd"}}"#, 4, 0),
+        (r#"{"type":"content_block_delta","delta":{"thinking":"ab"}}"#, 2, 0),
+        (r#"{"type":"content_block_delta","delta":{"partial_json":"{\"a"}}"#, 4, 0),
+        (r#"{"type":"content_block_delta","delta":{"signature":"abcd"}}"#, 0, 0),
+        (r#"{"type":"response.output_text.delta","delta":"abé"}"#, 2, 2),
+        // What is said again at the end is not counted again.
+        (r#"{"type":"response.output_text.done","text":"abcd"}"#, 0, 0),
+        (r#"{"type":"response.completed","response":{"output":[{"text":"abcd"}]}}"#, 0, 0),
+        (r#"{"candidates":[{"content":{"parts":[{"text":"ab"},{"text":"c"}]}}]}"#, 3, 0),
+        (
+            r#"[{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f",
+            "args":{"k":["é\"}",1]}}}]}}]}]"#,
+            14,
+            2,
+        ),
+        (r#"{"candidates":[{"content":{"parts":[{"inlineData":{"data":"AAAA"}}]}}]}"#, 0, 0),
+        (r#"{"content":[{"type":"tool_use","input":{"q":"ab"}}]}"#, 9, 0),
+        (r#"{"error":{"message":"long text"}}"#, 0, 0),
+    ] {
+        assert_eq!(read(answer).said, SaidText { ascii, non_ascii }, "{answer}");
+    }
+}
+
+#[test]
+fn an_event_names_itself_once() {
+    for (answer, event) in [
+        (r#"{"type":"message_stop"}"#, Some(EventType::MessageStop)),
+        (
+            r#"{"response":{"type":"error"},"type":"response.completed"}"#,
+            Some(EventType::ResponseCompleted),
+        ),
+        (r#"{"type":"content_block_delta","delta":{"type":"text_delta"}}"#, Some(EventType::Other)),
+        (r#"{"type":"ping","type":"message_stop"}"#, Some(EventType::Ping)),
+        (r#"{"type":null}"#, None),
+        (r#"{"message":{"type":"message"}}"#, None),
+    ] {
+        assert_eq!(read(answer).event, event, "{answer}");
+    }
+    let long = format!(r#"{{"type":"response.{}"}}"#, "a".repeat(100));
+    assert_eq!(read(&long).event, Some(EventType::Other));
+    for name in ["response.cancelled", "response.canceled"] {
+        assert_eq!(EventType::of(name.as_bytes()), EventType::ResponseCancelled);
+    }
+}
+
+#[test]
+fn choices_and_the_code_beside_a_type() {
+    for (answer, choice) in [
+        (r#"{"choices":[]}"#, false),
+        (r#"{"choices":null}"#, false),
+        (r#"{}"#, false),
+        (r#"{"choices":[{}]}"#, true),
+    ] {
+        assert_eq!(read(answer).choice, choice, "{answer}");
+    }
+    let facts = read(r#"{"type":"error","code":"rate_limit_exceeded","message":"x"}"#);
+    assert_eq!(text(facts.code), "rate_limit_exceeded");
+    assert_eq!(facts.error, None, "that is for those to say who know the dialect");
+    assert_eq!(text(read(r#"{"code":429}"#).code), "429");
+    assert_eq!(read(r#"{"code":null}"#).code, None);
+    let blocked = read(r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#);
+    assert_eq!(text(blocked.finish), "SAFETY");
+}
+
+#[test]
+fn a_scan_that_is_started_again_has_seen_nothing() {
+    let mut scan = ReplyScan::new();
+    for left in [r#"{"a":[{"choices":[{"delta":{"content":"x"#, "{}", "<", r#"{"error":"a"}"#] {
+        scan.feed(left.as_bytes());
+        scan.restart();
+        assert_eq!(*scan.finish(), ReplyFacts::default());
+        scan.feed(br#"{"usage":{"input_tokens":7}}"#);
+        assert_eq!(*scan.finish(), read(r#"{"usage":{"input_tokens":7}}"#), "{left}");
+        scan.restart();
+    }
+}
+
+#[test]
 fn an_error_and_its_names() {
     let facts = read(
         r#"{"error":{"message":"x","type":"server_error","code":503,"status":"UNAVAILABLE"}}"#,

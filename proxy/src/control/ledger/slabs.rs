@@ -26,7 +26,7 @@ use store::tail::Tail;
 const MEMORY: &str = "/dev/shm";
 
 /// The file that remembers the folders.
-const REMEMBERED: &str = "slabs";
+pub(super) const REMEMBERED: &str = "slabs";
 
 /// A folder of slabs.
 #[derive(Clone, Debug)]
@@ -183,7 +183,13 @@ fn is_ours(folder: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-fn remembered(path: &Path) -> Result<Vec<PathBuf>, LedgerError> {
+/// The folders a start would look into, as far as they are remembered: for readers.
+pub fn slab_folders(state_dir: &Path) -> Vec<PathBuf> {
+    remembered(&state_dir.join(REMEMBERED)).unwrap_or_default()
+}
+
+/// The folders that were remembered; none in a new one.
+pub(super) fn remembered(path: &Path) -> Result<Vec<PathBuf>, LedgerError> {
     let text = match std::fs::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

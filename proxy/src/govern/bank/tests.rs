@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::exchange::ids::BudgetId;
+use crate::exchange::limits::RequestRate;
 use crate::exchange::words::{MONEY_LIMIT_MAX, MoneyLimit};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -473,6 +474,25 @@ fn the_whole_burst_passes_at_once_and_no_more() {
     let word = GcraWord::default();
     let passed = workers(|_| (0..100).filter(|_| admit_at_rate(&word, 333, at(5)).is_ok()).count());
     assert_eq!(passed.into_iter().sum::<usize>(), 333);
+}
+
+#[test]
+fn what_is_said_to_be_left_is_what_passes() {
+    for per_minute in [0, 1, 7, 60, 999] {
+        let rate = RequestRate { per_minute, word: Arc::default() };
+        for used in [0, 1, 3, 500] {
+            for _ in 0..used {
+                // As many as pass; a rate of 0 lets none.
+                let _ = admit_at_rate(&rate.word, per_minute, at(5));
+            }
+            let left = rate.left(at(5));
+            let passed =
+                (0..1_500).filter(|_| admit_at_rate(&rate.word, per_minute, at(5)).is_ok());
+            assert_eq!(passed.count(), left as usize, "{per_minute}");
+            (0..left).for_each(|_| refund_rate(&rate.word, per_minute));
+        }
+        assert_eq!(rate.left(at(5_000)), per_minute, "it is full again");
+    }
 }
 
 #[test]

@@ -1,0 +1,274 @@
+//! `tollgate ledger …`: the log, read beside a running server or without one. Nothing is changed.
+
+use super::output;
+use super::place::{Home, Known, Place, unusable};
+use super::table::table;
+use super::{EXIT_FAILED, EXIT_OK, socket};
+use crate::control::desk;
+use crate::control::keys::Selector;
+use crate::control::receipt;
+use crate::exchange::ids::RequestId;
+use crate::exchange::rfc3339;
+use crate::exchange::time::UnixMs;
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use std::time::Duration;
+use store::ending::Ending;
+use store::record::{Head, Settled};
+
+mod amounts;
+mod show;
+mod sum;
+mod verify;
+
+/// Records that `tail` shows unless told otherwise.
+const TAIL: usize = 20;
+
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// The last records
+    Tail {
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        wanted: Wanted,
+        /// How many
+        #[arg(short = 'n', long, default_value_t = TAIL)]
+        lines: usize,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Everything about one request, in plain words
+    Show {
+        #[command(flatten)]
+        place: Place,
+        /// Its id, as in x-tollgate-request-id
+        request: String,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Sums of money and tokens
+    Sum {
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        wanted: Wanted,
+        /// A row for each
+        #[arg(long, value_enum)]
+        by: Option<sum::By>,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prove the log: frames, chain, sequences, totals, checkpoint
+    Verify {
+        #[command(flatten)]
+        place: Place,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Which records are asked for.
+#[derive(Args, Debug)]
+struct Wanted {
+    /// Of this key: `key_7`, 7, its name, or the beginning of its text
+    #[arg(long)]
+    key: Option<String>,
+    /// With this ending, as `succeeded` or `orphaned`
+    #[arg(long)]
+    ending: Option<String>,
+    /// Closed at or after an instant (RFC 3339), or a time ago: 90s, 30m, 12h, 7d
+    #[arg(long)]
+    since: Option<String>,
+}
+
+/// The same, read.
+#[derive(Clone, Copy, Default)]
+struct Filter {
+    key: Option<u64>,
+    ending: Option<Ending>,
+    since: u64,
+}
+
+pub(super) fn run(arguments: &Arguments) -> u8 {
+    let done = match &arguments.what {
+        What::Tail { place, wanted, lines, json } => tail(place, wanted, *lines, *json),
+        What::Show { place, request, json } => show(place, request, *json),
+        What::Sum { place, wanted, by, json } => sums(place, wanted, *by, *json),
+        What::Verify { place, json } => return verify::run(place, *json),
+    };
+    done.unwrap_or_else(|why| unusable(&why))
+}
+
+fn tail(place: &Place, wanted: &Wanted, lines: usize, json: bool) -> Result<u8, String> {
+    let home = place.home()?;
+    let known = home.known()?;
+    let (filter, names) = (wanted.read(&home, &known)?, home.names(&known));
+    let found = store::query::tail(&home.log, home.node, lines, |head| filter.takes(head));
+    let mut rows = vec![amounts::HEADINGS.map(str::to_owned).to_vec()];
+    for entry in found.map_err(|error| error.to_string())? {
+        let record = entry.record().map_err(|error| error.to_string())?;
+        let record = Settled::from(&record);
+        if json {
+            let mut value = receipt::json(&record, &names);
+            value["seq"] = entry.seq.into();
+            output::say(&value.to_string());
+        } else {
+            rows.push(amounts::row(&record, &names));
+        }
+    }
+    if !json {
+        table(&rows).iter().for_each(|line| output::say(line));
+    }
+    Ok(EXIT_OK)
+}
+
+fn show(place: &Place, request: &str, json: bool) -> Result<u8, String> {
+    let home = place.home()?;
+    let id = RequestId::parse(request).ok_or("a request id is tgr_ and 32 letters from a to p")?;
+    let names = home.names(&home.known()?);
+    let found = store::query::find(&home.log, home.node, id.0);
+    let Some(entry) = found.map_err(|error| error.to_string())? else {
+        let why = "not in the log: under way, not settled yet, refused unknown, or another node's";
+        output::tell(&format!("tollgate: {id} is {why}"));
+        return Ok(EXIT_FAILED);
+    };
+    let record = entry.record().map_err(|error| error.to_string())?;
+    if json {
+        output::say(&show::json(entry.seq, &record, &names).to_string());
+    } else {
+        show::rows(entry.seq, &record, &names).iter().for_each(|line| output::say(line));
+    }
+    Ok(EXIT_OK)
+}
+
+fn sums(place: &Place, wanted: &Wanted, by: Option<sum::By>, json: bool) -> Result<u8, String> {
+    let home = place.home()?;
+    let known = home.known()?;
+    let (filter, names) = (wanted.read(&home, &known)?, home.names(&known));
+    let mut sums = sum::Sums::new(by);
+    let scanned = store::query::scan(&home.log, home.node, 1, |_, _, record| {
+        if filter.takes(&record.head) {
+            sums.add(record, &names);
+        }
+        true
+    });
+    scanned.map_err(|error| error.to_string())?;
+    if json {
+        output::say(&sums.json().to_string());
+    } else {
+        sums.lines().iter().for_each(|line| output::say(line));
+    }
+    Ok(EXIT_OK)
+}
+
+impl Wanted {
+    fn read(&self, home: &Home, known: &Known) -> Result<Filter, String> {
+        let key = self.key.as_ref().map(|key| key_of(key, home, known)).transpose()?;
+        let ending = self.ending.as_ref().map(|name| ending_of(name)).transpose()?;
+        let now = crate::shard::clock::now().wall;
+        let since = self.since.as_ref().map(|text| instant(text, now)).transpose()?;
+        Ok(Filter { key, ending, since: since.map_or(0, |at| at.0) })
+    }
+}
+
+impl Filter {
+    fn takes(&self, head: &Head) -> bool {
+        self.key.is_none_or(|key| head.key_id == key)
+            && self.ending.is_none_or(|ending| head.ending == ending)
+            && head.closed_unix_ms >= self.since
+    }
+}
+
+/// A key by its number, which need not be known to anybody, or as `keys` takes it.
+fn key_of(text: &str, home: &Home, known: &Known) -> Result<u64, String> {
+    let number = text.strip_prefix("key_").unwrap_or(text);
+    if let Ok(id) = number.parse() {
+        return Ok(id);
+    }
+    let selector = Selector::read(text).map_err(|fault| fault.to_string())?;
+    match known {
+        Known::Server(_) => {
+            let target = format!("/keys/{}", desk::encoded(&selector));
+            let answer = socket::ask(&home.state_dir, "GET", &target, "")?;
+            let answer = answer.ok_or("the server has just ended; ask again")?.body;
+            let told = answer["error"]["message"].as_str().unwrap_or("it does not say which key");
+            answer["id"].as_u64().ok_or_else(|| format!("{text:?}: {told}"))
+        }
+        Known::Store(store) => {
+            let row = selector.find(&store.state);
+            row.map(|row| row.id).map_err(|fault| format!("{text:?}: {fault}"))
+        }
+        Known::Nobody => Err("nobody answers who knows the names of keys: give its number".into()),
+    }
+}
+
+fn ending_of(name: &str) -> Result<Ending, String> {
+    let found = Ending::ALL.iter().find(|ending| ending.name() == name);
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> = Ending::ALL.iter().map(|ending| ending.name()).collect();
+        format!("{name:?} is no ending; there are {}", names.join(", "))
+    })
+}
+
+/// An instant, or a time before now.
+fn instant(text: &str, now: UnixMs) -> Result<UnixMs, String> {
+    if let Some(at) = rfc3339::parse(text) {
+        return Ok(at);
+    }
+    let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
+    let ago = units.iter().find_map(|(unit, seconds)| {
+        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        Some(Duration::from_secs(count.checked_mul(*seconds)?))
+    });
+    let ago = ago.ok_or_else(|| {
+        format!("{text:?} is neither an instant such as 2026-11-30T12:00:00Z nor a time such as 7d")
+    })?;
+    let ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
+    Ok(UnixMs(now.0.saturating_sub(ago)))
+}
+
+/// A number as JSON: whole, and as text where it is beyond 64 bits.
+fn whole(number: u128) -> Value {
+    u64::try_from(number).map_or_else(|_| number.to_string().into(), Value::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_is_one_or_lies_so_long_ago() {
+        let now = UnixMs(1_000_000_000_000);
+        for (text, at) in [
+            ("1970-01-01T00:00:01Z", Some(1_000)),
+            ("90s", Some(now.0 - 90_000)),
+            ("2m", Some(now.0 - 120_000)),
+            ("1h", Some(now.0 - 3_600_000)),
+            ("1d", Some(now.0 - 86_400_000)),
+            ("99999999999999999999d", None),
+            ("9999999999999999d", None),
+            ("-1d", None),
+            ("yesterday", None),
+            ("", None),
+        ] {
+            assert_eq!(instant(text, now).ok().map(|at| at.0), at, "{text}");
+        }
+    }
+
+    #[test]
+    fn endings_are_known_by_name() {
+        assert_eq!(ending_of("orphaned"), Ok(Ending::Orphaned));
+        assert!(ending_of("lost").unwrap_err().contains("succeeded"));
+    }
+}
