@@ -180,7 +180,7 @@ fn open_desk(config: &Config, node: &Node) -> io::Result<Option<JoinHandle<io::R
     })?;
     let log = Log {
         node: books.node,
-        position: Box::new(books.ledger.watch()),
+        position: Box::new(books.ledger.positions()),
         gauges: books.ledger.gauges(),
         providers: config.snapshot.providers.iter().map(|p| p.name.clone()).collect(),
     };

@@ -242,12 +242,6 @@ impl Running {
         move || **position.load()
     }
 
-    /// The same, for somebody who asks later.
-    pub fn watch(&self) -> impl Fn() -> Position + Send + Sync + use<> {
-        let position = self.position.clone();
-        move || **position.load()
-    }
-
     /// Whether its thread has ended by itself, which is a defect: nothing becomes durable.
     pub fn is_over(&self) -> bool {
         self.thread.is_finished()
