@@ -11,6 +11,7 @@
 
 pub mod affinity;
 pub mod buffers;
+pub mod heap;
 mod lent;
 pub mod listen;
 pub mod ring;

@@ -123,7 +123,7 @@ fn opened<'s, I: Io>(
     client: &mut Client<I::Stream>,
     held: &mut Held,
     principal: Principal,
-    (received, spans): (Received, RequestSpans),
+    (received, spans): (Received<'s>, RequestSpans),
     origin: Origin,
 ) -> Result<Call<'s>, Unserved> {
     admit::gate(shard, &spans).map_err(after_body)?;

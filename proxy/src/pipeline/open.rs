@@ -35,7 +35,7 @@ pub(super) struct Call<'s> {
     /// Where it goes.
     pub candidate: Candidate,
     /// The request, whole.
-    pub received: Received,
+    pub received: Received<'s>,
     /// What of the body is replaced by the sent model's name.
     pub edit: Option<Span>,
     /// The configuration it runs under.
@@ -50,7 +50,7 @@ pub(super) fn slot<'s, I: Io>(
     snapshot: &'s Snapshot,
     held: &mut Held,
     principal: Principal,
-    received: Received,
+    received: Received<'s>,
     reserved: Reserved<'_>,
     origin: Origin,
 ) -> Call<'s> {

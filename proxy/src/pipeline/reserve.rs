@@ -18,7 +18,7 @@ pub(super) struct Reserved<'a> {
 /// replaced too: the upstream must read the same name that was checked here.
 pub(super) fn funds<'a>(
     plan: Plan<'a>,
-    received: &Received,
+    received: &Received<'_>,
     model: &mut Vec<u8>,
 ) -> Result<Reserved<'a>, Refusal> {
     model.clear();
