@@ -182,6 +182,7 @@ start_tollgate() {
     rm -rf "$work/tollgate"
     mkdir -p "$work/tollgate"
     cat >"$work/tollgate/tollgate.toml" <<CONF
+state_dir = "$work/tollgate/state"
 [listen]
 data = "$address"
 admin = "127.0.0.1:$admin"

@@ -118,6 +118,7 @@ standin_pid=$!
 wait_for "$standin" standin
 printf %s sk-upstream >"$work/upstream-key"
 cat >"$work/tollgate.toml" <<CONF
+state_dir = "$work/state"
 [listen]
 data = "127.0.0.1:$data"
 admin = "127.0.0.1:$admin"

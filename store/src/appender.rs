@@ -85,8 +85,8 @@ pub struct Committed {
 
 /// The writer.
 #[derive(Debug)]
-pub struct Appender<'d, D: Disk> {
-    disk: &'d D,
+pub struct Appender<D: Disk> {
+    disk: D,
     options: Options,
     /// `None` before the first segment and after a failure.
     segment: Option<Open<D::File>>,
@@ -113,17 +113,17 @@ struct Open<F> {
 
 // === impl Appender ===
 
-impl<'d, D: Disk> Appender<'d, D> {
+impl<D: Disk + Clone> Appender<D> {
     /// Opens the log, from a checkpoint or from its beginning. Frames beyond the checkpoint are
     /// replayed and written once more: after a failed sync the cache may show frames that never
     /// reached the disk, and what is accepted here must be durable.
     pub fn open(
-        disk: &'d D,
+        disk: D,
         options: Options,
         checkpoint: Option<&Checkpoint>,
-    ) -> Result<(Appender<'d, D>, Opened)> {
+    ) -> Result<(Appender<D>, Opened)> {
         let mut appender = Appender {
-            disk,
+            disk: disk.clone(),
             options,
             segment: None,
             ordinal: 0,
@@ -145,9 +145,9 @@ impl<'d, D: Disk> Appender<'d, D> {
                 // What the checkpoint says need not be written again.
                 appender.balances.next_epoch();
                 appender.saved = appender.balances.epoch();
-                Reader::at(disk, options.node, known.position)?
+                Reader::at(&disk, options.node, known.position)?
             }
-            None => Reader::first(disk, options.node)?,
+            None => Reader::first(&disk, options.node)?,
         };
         let from = reader.position();
         let opened = appender.replay(&mut reader, checkpoint)?;
@@ -165,7 +165,7 @@ impl<'d, D: Disk> Appender<'d, D> {
             // Cut below the checkpoint, the log would look like one that just ends there.
             let gone = self.ordinal < known.segment || !reader.stands()?;
             if gone {
-                let log = last_seq(self.disk, self.options.node)?;
+                let log = last_seq(&self.disk, self.options.node)?;
                 return Err(Error::BelowCheckpoint { log, checkpoint: known.next_seq - 1 });
             }
         }
@@ -282,7 +282,7 @@ impl<'d, D: Disk> Appender<'d, D> {
             self.ordinal += 1;
             let header =
                 Header::new(self.options.node, self.ordinal, first_seq, previous_end, chain);
-            let begun = segment::begin(self.disk, &header, size);
+            let begun = segment::begin(&self.disk, &header, size);
             let name = segment::name(self.ordinal);
             // A failure leaves no name behind, or one with a whole header and no frames, which
             // the next segment then continues.

@@ -34,6 +34,39 @@ pub trait Disk {
     fn sync_names(&self) -> io::Result<()>;
 }
 
+/// Whoever is lent a folder can use it as one.
+impl<D: Disk> Disk for &D {
+    type File = D::File;
+
+    fn create(&self, name: &str) -> io::Result<D::File> {
+        (**self).create(name)
+    }
+
+    fn open(&self, name: &str) -> io::Result<D::File> {
+        (**self).open(name)
+    }
+
+    fn open_to_read(&self, name: &str) -> io::Result<D::File> {
+        (**self).open_to_read(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        (**self).rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        (**self).remove(name)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        (**self).names()
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        (**self).sync_names()
+    }
+}
+
 /// A file.
 pub trait DiskFile {
     /// Reads what is there; fewer bytes than asked for at the end of the file.

@@ -33,6 +33,8 @@ pub enum Damage {
     SettleSequence,
     /// The totals a frame states are not the sum of the records.
     Totals,
+    /// The totals of the state store's checkpoint are not the sum of the records up to it.
+    Checkpoint,
 }
 
 /// The failure of a store operation.
@@ -114,6 +116,9 @@ impl fmt::Display for Damage {
             Damage::Content => "a frame contradicts itself",
             Damage::SettleSequence => "a settle sequence is missing or comes twice",
             Damage::Totals => "stated totals are not the sum of the records",
+            Damage::Checkpoint => {
+                "the state store's totals are not the sum of the records up to here"
+            }
         })
     }
 }

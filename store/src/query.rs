@@ -1,7 +1,8 @@
 //! Questions to the log: the last records, the records of a key, sums. Each is a walk; the log has
 //! no index and needs none at the sizes an operator asks about.
 
-use crate::balance::Total;
+use crate::appender::Checkpoint;
+use crate::balance::{Balances, Total};
 use crate::disk::Disk;
 use crate::error::{Damage, Error, Result};
 use crate::reader::Reader;
@@ -93,4 +94,20 @@ pub fn sum<D: Disk>(disk: &D, node: u64, wanted: impl Fn(&Head) -> bool) -> Resu
         true
     })?;
     Ok(sum)
+}
+
+/// The totals at the end of the log, from a checkpoint on or from the beginning. Read-only: what
+/// a start would find, without one.
+pub fn balances<D: Disk>(disk: &D, node: u64, checkpoint: Option<&Checkpoint>) -> Result<Balances> {
+    let mut balances = checkpoint.map(|known| known.balances.clone()).unwrap_or_default();
+    let mut reader = match checkpoint {
+        Some(known) => Reader::at(disk, node, known.position)?,
+        None => Reader::first(disk, node)?,
+    };
+    while let Some(frame) = reader.next()? {
+        for stated in frame.totals() {
+            balances.set(stated.account, stated.total);
+        }
+    }
+    Ok(balances)
 }

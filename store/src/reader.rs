@@ -138,8 +138,13 @@ impl<'d, D: Disk> Reader<'d, D> {
             Loaded::Frame => {}
             Loaded::Bad(damage) if limit.is_some() => return Err(self.damaged(damage)),
             Loaded::Bad(damage) => {
-                self.end = Some(self.judge_end(damage)?);
-                return Ok(None);
+                let end = self.judge_end(damage);
+                // Beside a writer the frame may have become whole meanwhile, and a later one with
+                // it: no hole. What is whole now is the next frame.
+                if end.is_ok() || !matches!(self.load(limit)?, Loaded::Frame) {
+                    self.end = Some(end?);
+                    return Ok(None);
+                }
             }
         }
         let frame = Frame::checked(&self.frame).ok_or_else(|| self.damaged(Damage::Content))?;
@@ -308,3 +313,6 @@ pub(crate) fn start_of(header: &Header) -> Position {
         frame_bytes: 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,9 +42,9 @@ pub struct Recovered {
 /// `charge` prices an exchange that had been sent: it gets the head with the usage noted so far
 /// and sets usage, provenance, cost and flags. It must give the same answer when it is asked again
 /// about its own answer: after a crash it may be.
-pub fn recover<D: Disk>(
+pub fn recover<D: Disk + Clone>(
     dead: Dead,
-    appender: &mut Appender<'_, D>,
+    appender: &mut Appender<D>,
     now_unix_ms: u64,
     charge: impl FnMut(&mut Head, &Tail<'_>),
 ) -> Result<Recovered> {
@@ -136,9 +136,9 @@ fn end(
 }
 
 /// Second half: into the log, then free.
-fn append<D: Disk>(
+fn append<D: Disk + Clone>(
     dead: &Dead,
-    appender: &mut Appender<'_, D>,
+    appender: &mut Appender<D>,
     waiting: &[(u64, u32)],
 ) -> Result<()> {
     for (_, index) in waiting {

@@ -13,10 +13,11 @@ use crate::error::{Error, Result};
 use crate::frame::{SlabMark, Stated};
 use crate::reader::Position;
 use crate::wire::{Put, Take, Wire, encoded};
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use redb::{Database, ReadableDatabase, ReadableTable, Table, TableDefinition, TableError};
 use std::path::Path;
 
 pub mod key;
+mod rows;
 
 pub use key::{Budget, KeyRow, KeyState, Limits, Period};
 
@@ -29,8 +30,6 @@ const VERSION: u64 = 1;
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const CHECKPOINT: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("checkpoint");
 const TOTALS: TableDefinition<'_, [u8; 16], [u8; 64]> = TableDefinition::new("totals");
-const KEYS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("keys");
-const DIGESTS: TableDefinition<'_, [u8; 32], u64> = TableDefinition::new("digests");
 
 const POSITION_BYTES: usize = <Position as Wire>::BYTES;
 const TOTAL_BYTES: usize = <Total as Wire>::BYTES;
@@ -46,6 +45,15 @@ pub struct State {
 /// A failure of redb, with what was attempted.
 fn failed<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> Error {
     move |error| Error::State { what, message: error.to_string() }
+}
+
+/// A new number, above `floor`, never given before.
+fn bump(meta: &mut Table<'_, &'static str, u64>, counter: &'static str, floor: u64) -> Result<u64> {
+    let what = "counting";
+    let last = meta.get(counter).map_err(failed(what))?.map_or(0, |row| row.value());
+    let next = last.max(floor).checked_add(1).ok_or(Error::Row("meta: a counter"))?;
+    meta.insert(counter, next).map_err(failed(what))?;
+    Ok(next)
 }
 
 // === impl State ===
@@ -81,23 +89,14 @@ impl State {
 
     /// Counts a start: above every count before, in this store and in the log.
     pub fn start(&self, log_start_max: u32) -> Result<u32> {
-        let next = self.bump("start", u64::from(log_start_max))?;
-        u32::try_from(next).map_err(|_| Error::Row("meta: starts"))
-    }
-
-    /// A new id, above `floor`, never given before.
-    fn bump(&self, counter: &'static str, floor: u64) -> Result<u64> {
-        let what = "counting";
+        let what = "counting a start";
         let write = self.database.begin_write().map_err(failed(what))?;
         let next = {
             let mut meta = write.open_table(META).map_err(failed(what))?;
-            let last = meta.get(counter).map_err(failed(what))?.map_or(0, |row| row.value());
-            let next = last.max(floor).checked_add(1).ok_or(Error::Row("meta: a counter"))?;
-            meta.insert(counter, next).map_err(failed(what))?;
-            next
+            bump(&mut meta, "start", log_start_max.into())?
         };
         write.commit().map_err(failed(what))?;
-        Ok(next)
+        u32::try_from(next).map_err(|_| Error::Row("meta: starts"))
     }
 
     /// Remembers where the log is and what changed, as one unit.
@@ -155,69 +154,32 @@ impl State {
         Ok(Some(Checkpoint { position, slabs, balances }))
     }
 
-    /// Adds a key: `row` gets the next id. A digest that is there already is refused.
-    pub fn add_key(&self, row: &mut KeyRow) -> Result<()> {
-        row.id = self.bump("key", 0)?;
-        for budget in &mut row.budgets {
-            budget.budget_id =
-                u32::try_from(self.bump("budget", 0)?).map_err(|_| Error::Row("meta: budgets"))?;
-        }
-        self.write_key(row, true)
-    }
-
-    /// Changes a key that is there: its state, limits, expiry.
-    pub fn change_key(&self, row: &KeyRow) -> Result<()> {
-        self.write_key(row, false)
-    }
-
-    fn write_key(&self, row: &KeyRow, new: bool) -> Result<()> {
-        let what = "writing a key";
-        let bytes = row.encode()?;
-        let write = self.database.begin_write().map_err(failed(what))?;
-        {
-            let mut digests = write.open_table(DIGESTS).map_err(failed(what))?;
-            let holder =
-                digests.get(row.digest).map_err(failed(what))?.map(|holder| holder.value());
-            // A new digest is nobody's; a changed row keeps its own.
-            if holder != (!new).then_some(row.id) {
-                return Err(Error::Row("keys: the digest is another key's"));
-            }
-            digests.insert(row.digest, row.id).map_err(failed(what))?;
-            let mut keys = write.open_table(KEYS).map_err(failed(what))?;
-            keys.insert(row.id, &bytes[..]).map_err(failed(what))?;
-        }
-        write.commit().map_err(failed(what))
-    }
-
-    /// A key by its id.
-    pub fn key(&self, id: u64) -> Result<Option<KeyRow>> {
-        let mut found = None;
-        self.read_keys(id..=id, |row| found = Some(row))?;
-        Ok(found)
-    }
-
-    /// Every key, by id.
-    pub fn keys(&self, each: impl FnMut(KeyRow)) -> Result<()> {
-        self.read_keys(0..=u64::MAX, each)
-    }
-
-    fn read_keys(
-        &self,
-        ids: std::ops::RangeInclusive<u64>,
-        mut each: impl FnMut(KeyRow),
-    ) -> Result<()> {
-        let what = "reading keys";
+    /// Up to where the last checkpoint goes; `None` if there is none.
+    pub fn position(&self) -> Result<Option<Position>> {
+        let what = "reading the checkpoint";
         let read = self.database.begin_read().map_err(failed(what))?;
-        let keys = match read.open_table(KEYS) {
-            Ok(keys) => keys,
-            Err(TableError::TableDoesNotExist(_)) => return Ok(()),
+        let table = match read.open_table(CHECKPOINT) {
+            Ok(table) => table,
+            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
             Err(error) => return Err(failed(what)(error)),
         };
-        for row in keys.range(ids).map_err(failed(what))? {
-            let (id, row) = row.map_err(failed(what))?;
-            each(KeyRow::decode(id.value(), row.value()).ok_or(Error::Row("keys"))?);
-        }
-        Ok(())
+        let row = table.get("position").map_err(failed(what))?;
+        let position = row.map(|row| Position::take(&mut Take::new(row.value())));
+        position.map(|position| position.ok_or(Error::Row("checkpoint"))).transpose()
+    }
+
+    /// The total of an account as of the last checkpoint; nothing settled is zero.
+    pub fn total(&self, account: Account) -> Result<Total> {
+        let what = "reading a total";
+        let read = self.database.begin_read().map_err(failed(what))?;
+        let table = match read.open_table(TOTALS) {
+            Ok(table) => table,
+            Err(TableError::TableDoesNotExist(_)) => return Ok(Total::default()),
+            Err(error) => return Err(failed(what)(error)),
+        };
+        let row = table.get(encoded::<Account, 16>(&account)).map_err(failed(what))?;
+        let total = row.map(|row| Total::take(&mut Take::new(&row.value())));
+        total.map_or(Ok(Total::default()), |total| total.ok_or(Error::Row("totals")))
     }
 }
 

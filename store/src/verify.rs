@@ -1,6 +1,7 @@
 //! Walks the whole log and proves what can be proved from it: every frame and the chain (the
 //! reader does), every record readable, every slab's settle sequence gapless — no exchange settled
-//! twice, none missing in between —, every stated total the sum of its records.
+//! twice, none missing in between —, every stated total the sum of its records, and the totals of
+//! the state store's checkpoint the sum of all before it.
 //!
 //! Changes nothing. Where old segments have been retired, the first total of an account is taken
 //! as stated. Integrity is proved up to the last frame, and that this is the last only by a
@@ -34,38 +35,65 @@ pub struct Report {
     pub chain: Hash,
     /// Where an unfinished frame follows the last whole one.
     pub torn: Option<Place>,
+    /// Whether the totals of a checkpoint were compared too.
+    pub checkpoint_totals: bool,
+}
+
+/// What is known of a log from elsewhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known<'k> {
+    /// A position it has reached.
+    pub position: Option<Position>,
+    /// The totals there.
+    pub balances: Option<&'k Balances>,
 }
 
 /// Verifies a log, up to and against a position it is known to have reached.
 pub fn verify<D: Disk>(disk: &D, node: u64, known: Option<Position>) -> Result<Report> {
+    let mut report = Report::default();
+    let known = Known { position: known, balances: None };
+    examine(disk, node, known, &mut report).map(|()| report)
+}
+
+/// As [`verify`], and against totals. After an error the report says what holds up to there: the
+/// first record that is not vouched for is the one behind its last.
+pub fn examine<D: Disk>(disk: &D, node: u64, known: Known<'_>, report: &mut Report) -> Result<()> {
     let mut reader = Reader::first(disk, node)?;
     let complete = reader.headers().first().is_none_or(|header| header.first_seq == 1);
     let mut fold = Fold { complete, ..Fold::default() };
-    let mut report = Report { segments: reader.headers().len() as u64, ..Report::default() };
-    let mut seen_known = known.is_none_or(|known| known.next_seq <= 1);
+    report.segments = reader.headers().len() as u64;
+    let known_at = known.position.filter(|position| position.next_seq > 1);
+    let mut seen_known = known_at.is_none();
     loop {
         let at = reader.position();
-        if known.is_some_and(|known| known.next_seq == at.next_seq && known.chain == at.chain) {
+        let is_known = |known: Position| (known.next_seq, known.chain) == (at.next_seq, at.chain);
+        if !seen_known && known_at.is_some_and(is_known) {
             seen_known = true;
+            if known.balances.is_some_and(|balances| !fold.agrees(balances)) {
+                return Err(Error::damaged(at.segment, at.offset, Damage::Checkpoint));
+            }
+            report.checkpoint_totals = known.balances.is_some();
         }
         let Some(frame) = reader.next()? else { break };
-        if report.first_seq == 0 {
-            report.first_seq = frame.head.first_seq;
-        }
-        report.last_seq = frame.head.next_seq() - 1;
-        report.frames += 1;
+        let (first, last) = (frame.head.first_seq, frame.head.next_seq() - 1);
         let (segment, offset) = (at.segment, at.offset);
-        fold.frame(&frame, &mut report)
-            .map_err(|damage| Error::damaged(segment, offset, damage))?;
-    }
-    if let (false, Some(known)) = (seen_known, known) {
-        let checkpoint = known.next_seq - 1;
-        return Err(Error::BelowCheckpoint { log: report.last_seq, checkpoint });
+        fold.frame(&frame, report).map_err(|damage| Error::damaged(segment, offset, damage))?;
+        if report.first_seq == 0 {
+            report.first_seq = first;
+        }
+        report.last_seq = last;
+        report.frames += 1;
     }
     let Position { segment, offset, chain, .. } = reader.position();
     report.chain = chain;
     report.torn = (reader.end() == Some(End::Torn)).then_some(Place { segment, offset });
-    Ok(report)
+    match known_at.filter(|_| !seen_known) {
+        Some(known) => {
+            let checkpoint = known.next_seq - 1;
+            Err(Error::BelowCheckpoint { log: report.last_seq, checkpoint })
+        }
+        None => Ok(()),
+    }
 }
 
 #[derive(Default)]
@@ -76,6 +104,16 @@ struct Fold {
 }
 
 impl Fold {
+    /// Whether totals kept elsewhere are those of the records up to here. Where old segments have
+    /// been retired, accounts that were not met since are taken as stated.
+    fn agrees(&self, kept: &Balances) -> bool {
+        let stated = kept.iter().all(|(account, total)| match self.balances.knows(account) {
+            true => self.balances.total(account) == total,
+            false => !self.complete,
+        });
+        stated && self.balances.iter().all(|(account, _)| kept.knows(account))
+    }
+
     fn frame(&mut self, frame: &Frame<'_>, report: &mut Report) -> std::result::Result<(), Damage> {
         let mut delta = Balances::default();
         for (_, bytes) in frame.records() {

@@ -103,7 +103,7 @@ fn run(seed: u64) -> World {
     world
 }
 
-fn reopen<'d>(disk: &'d Simulated, world: &mut World) -> Appender<'d, Simulated> {
+fn reopen<'d>(disk: &'d Simulated, world: &mut World) -> Appender<&'d Simulated> {
     disk.arm(Faults::default());
     let checkpoint = world.checkpoint.as_ref();
     let (appender, _) = Appender::open(disk, OPTIONS, checkpoint).expect("starts without help");

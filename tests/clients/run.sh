@@ -110,6 +110,8 @@ start_standin() {
 
 write_config() {
   cat >"$scratch/tollgate.toml" <<TOML
+state_dir = "$scratch/state"
+
 [listen]
 data = "127.0.0.1:$data_port"
 admin = "127.0.0.1:$admin_port"

@@ -12,6 +12,7 @@
 
 pub mod answer;
 pub mod asked;
+pub mod books;
 pub mod corpus;
 pub mod outcome;
 pub mod scenario;

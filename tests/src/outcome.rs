@@ -59,8 +59,10 @@ pub struct Outcome {
     pub upstream: Vec<UpstreamSaw>,
     /// The shard's counters after its end.
     pub counters: Arc<Counters>,
-    /// Settled records, in order.
+    /// Records of exchanges, in the order they were settled.
     pub records: Vec<Settled>,
+    /// Records of refusals.
+    pub refusals: Vec<Settled>,
     /// What only the scripted transport shows.
     pub inside: Option<Inside>,
 }

@@ -15,6 +15,8 @@ pub struct Scenario {
     pub upstream: Vec<Manner>,
     /// Whether the upstream can be reached.
     pub reach: Reach,
+    /// Whether the log takes no records.
+    pub ledger_fails: bool,
 }
 
 /// Whether the upstream can be reached.

@@ -81,7 +81,8 @@ fn run_over<I: Io<Listener = ScriptListener>>(
     scenario: &Scenario,
     prepare: impl FnOnce(&ScriptWorld),
 ) -> Outcome {
-    let (setup, kit) = setting::setup(config, Choice::Auto, Mailbox::default());
+    let (setup, kit) =
+        setting::setup(config, Choice::Auto, Mailbox::default(), scenario.ledger_fails);
     let listener = world.listen(gateway_at()).expect("a free address");
     prepare(world);
     let board = Board { seen: Rc::default(), mailbox: kit.mailbox.clone() };
@@ -106,11 +107,14 @@ fn run_over<I: Io<Listener = ScriptListener>>(
     let drain_ms = drain(world, &kit, &served);
     let left_open = left_open.get();
     world.run_until(world.sleep(REST)).expect("time to pass");
+    let counters = kit.counters.clone();
+    let (records, refusals) = kit.settled();
     Outcome {
         clients,
         upstream: upstream.iter().map(|saw| saw.borrow().clone()).collect(),
-        counters: kit.counters.clone(),
-        records: kit.take_records(),
+        counters,
+        records,
+        refusals,
         inside: Some(Inside { allowance_left, pooled, drain_ms, left_open, clients_ms }),
     }
 }

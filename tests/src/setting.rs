@@ -1,15 +1,20 @@
 //! The configuration a scenario runs under: one provider that takes every model, the key of the
 //! corpus, and what the scenario adds.
 
+use crate::books::{Books, FEW};
 use crossbeam_queue::ArrayQueue;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use store::record::Settled;
 use tollgate::config::{Config, Env, parse};
+use tollgate::control::keys;
+use tollgate::exchange::time::UnixMs;
 use tollgate::io::runtime::Choice;
 use tollgate::observe::counters::Counters;
+use tollgate::observe::ledger::LedgerGauges;
 use tollgate::server::thread::Setup;
 use tollgate::shard::mailbox::Mailbox;
 use tollgate::upstream::addresses::Addresses;
@@ -52,7 +57,9 @@ const PRICES: &str = r#"{"version": 7, "models": [{"provider": "up", "model": "a
 #[must_use]
 pub fn config(upstream: SocketAddr, more: &str) -> Config {
     let text = format!(
-        r#"[[provider]]
+        r#"state_dir = "nowhere"
+
+[[provider]]
 name = "up"
 kind = "openai"
 base_url = "http://{upstream}/v1"
@@ -75,13 +82,25 @@ file = "prices.json"
 pub(crate) struct Kit {
     pub(crate) mailbox: Mailbox,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) records: Arc<ArrayQueue<Settled>>,
+    records: Arc<ArrayQueue<Settled>>,
+    books: Books,
+    /// Some may have been served without a record.
+    unrecorded: bool,
 }
 
 /// A shard under `config`.
-pub(crate) fn setup(config: &Config, driver: Choice, mailbox: Mailbox) -> (Setup, Kit) {
-    let kit =
-        Kit { mailbox, counters: Arc::default(), records: Arc::new(ArrayQueue::new(RECORDS_MAX)) };
+pub(crate) fn setup(
+    config: &Config,
+    driver: Choice,
+    mailbox: Mailbox,
+    ledger_fails: bool,
+) -> (Setup, Kit) {
+    let ledger = Arc::new(LedgerGauges::default());
+    // A place in the names of its healths: anything but the first is not good.
+    ledger.health.store(u64::from(ledger_fails), Ordering::Relaxed);
+    let (slab, books) = Books::open(FEW);
+    let records = Arc::new(ArrayQueue::new(RECORDS_MAX));
+    let kit = Kit { mailbox, counters: Arc::default(), records, books, unrecorded: ledger_fails };
     let setup = Setup {
         number: 0,
         node: *b"tst",
@@ -90,15 +109,32 @@ pub(crate) fn setup(config: &Config, driver: Choice, mailbox: Mailbox) -> (Setup
         core: None,
         snapshot: config.snapshot.clone(),
         addresses: Arc::new(Addresses::default()),
+        keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),
         mailbox: kit.mailbox.clone(),
         counters: kit.counters.clone(),
+        slab: Some(slab),
+        ledger,
+        shards: 1,
         records: Some(kit.records.clone()),
     };
     (setup, kit)
 }
 
 impl Kit {
-    pub(crate) fn take_records(&self) -> Vec<Settled> {
-        std::iter::from_fn(|| self.records.pop()).collect()
+    /// What was settled, after the shard's end: exchanges, refusals. Whoever listens has heard of
+    /// all of it.
+    pub(crate) fn settled(self) -> (Vec<Settled>, Vec<Settled>) {
+        let told: Vec<[u8; 16]> =
+            std::iter::from_fn(|| self.records.pop()).map(|record| record.request_id).collect();
+        let (exchanges, refusals) = self.books.settled();
+        let mut ids: Vec<[u8; 16]> =
+            exchanges.iter().chain(&refusals).map(|record| record.request_id).collect();
+        let mut told = told;
+        told.sort_unstable();
+        ids.sort_unstable();
+        if !self.unrecorded {
+            assert_eq!(told, ids, "told and recorded");
+        }
+        (exchanges, refusals)
     }
 }

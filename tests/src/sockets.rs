@@ -35,7 +35,7 @@ pub fn run(choice: Choice, scenario: &Scenario) -> Option<Outcome> {
     let board = Board::of(scenario, &mailbox);
     let upstream = Upstream::open(scenario, &board);
     let config = setting::config(upstream.at, &scenario.config);
-    let (setup, kit) = setting::setup(&config, choice, mailbox);
+    let (setup, kit) = setting::setup(&config, choice, mailbox, scenario.ledger_fails);
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let gateway = listener.local_addr().expect("an address");
     let (started, starting) = mpsc::channel();
@@ -61,8 +61,9 @@ pub fn run(choice: Choice, scenario: &Scenario) -> Option<Outcome> {
     }
     assert!(shard.join().is_ok(), "{choice:?}: the shard's thread panicked");
     let upstream = upstream.close();
-    let (counters, records) = (kit.counters.clone(), kit.take_records());
-    Some(Outcome { clients, upstream, counters, records, inside: None })
+    let counters = kit.counters.clone();
+    let (records, refusals) = kit.settled();
+    Some(Outcome { clients, upstream, counters, records, refusals, inside: None })
 }
 
 fn play_clients(gateway: SocketAddr, scenario: &Scenario, board: &Board) -> Vec<ClientSaw> {

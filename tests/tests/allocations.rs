@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 use bench::alloc::{Counts, counted};
+use gateway_tests::books::Books;
 use loadtest::standin::{Config as Script, Standin};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,7 +11,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
+use store::slab::{Geometry, Slab};
 use tollgate::config::Env;
+use tollgate::control::keys;
+use tollgate::exchange::time::UnixMs;
 use tollgate::io::Io;
 use tollgate::io::listen::RingListener;
 use tollgate::io::ring::RingIo;
@@ -42,11 +46,11 @@ impl Env for NoWorld {
     }
 }
 
-fn setup(upstream: SocketAddr) -> Setup {
+fn setup(upstream: SocketAddr, slab: Slab) -> Setup {
     let text = format!(
         "[[provider]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"http://{upstream}/v1\"\n\
          credentials = [{{ name = \"a\", key = \"${{K}}\" }}]\nmodels = [\"*\"]\n\
-         [alias]\nfast = \"openai/ok\"\n[[key]]\nname = \"t\"\nsha256 = \"{}\"\n",
+         [alias]\nfast = \"openai/ok\"\n[ledger]\nenabled = false\n[[key]]\nname = \"t\"\nsha256 = \"{}\"\n",
         // printf %s sk-test | sha256sum
         "f3abf2a6cc4f00987743db5f544ba345b4899ae31f326d8ee9c4816de153c9e0"
     );
@@ -60,8 +64,12 @@ fn setup(upstream: SocketAddr) -> Setup {
         core: None,
         snapshot: config.snapshot,
         addresses: Arc::default(),
+        keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),
         mailbox: Mailbox::default(),
         counters: Arc::default(),
+        slab: Some(slab),
+        ledger: Arc::default(),
+        shards: 1,
         records: None,
     }
 }
@@ -73,6 +81,7 @@ struct Counted {
     answers: Receiver<Counts>,
     mailbox: Mailbox,
     thread: Option<std::thread::JoinHandle<()>>,
+    _books: Books,
 }
 
 impl Counted {
@@ -80,7 +89,9 @@ impl Counted {
     fn start(choice: Choice, upstream: SocketAddr) -> Option<Counted> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
-        let setup = setup(upstream);
+        // Enough slots for every call of the test: nobody frees any.
+        let (slab, books) = Books::open(Geometry::default());
+        let setup = setup(upstream, slab);
         let mailbox = setup.mailbox.clone();
         // Bounded ones allocate once, here.
         let (ask, asked) = sync_channel(1);
@@ -99,7 +110,7 @@ impl Counted {
                 serve(shard(RingIo, setup), listener, inbox).await;
             });
         });
-        Some(Counted { at, ask, answers, mailbox, thread: Some(thread) })
+        Some(Counted { at, ask, answers, mailbox, thread: Some(thread), _books: books })
     }
 
     fn counts(&self) -> Counts {

@@ -4,7 +4,7 @@ use tollgate::exchange::bundle::Bundle;
 use tollgate::exchange::call::Call;
 use tollgate::exchange::demand::{Demand, Figure};
 use tollgate::exchange::ids::KeyId;
-use tollgate::exchange::limits::{KeyLimits, Limits, Spent};
+use tollgate::exchange::limits::{Books, KeyLimits, Limits};
 use tollgate::exchange::models::AllowList;
 use tollgate::exchange::money::PicoUsd;
 use tollgate::exchange::plan::{Offer, Plan};
@@ -64,7 +64,7 @@ pub(crate) fn limited() -> Bundle {
         expires: Some(UnixMs(u64::MAX)),
         models: AllowList::new(models).ok(),
     };
-    Bundle::with_limits(KeyId(1), "bench", Limits::new(values, Spent::default(), NOW.wall))
+    Bundle::with_limits(KeyId(1), "bench", Limits::new(values, Books::default(), NOW.wall))
 }
 
 /// One call through all layers, from admission to settlement. Says whether it was let through.

@@ -5,8 +5,11 @@
 //! `docs/reference/metrics.md` repeats the table; a test compares the two.
 
 use super::Watched;
-use crate::observe::counters::{CLASSES, Counters, DRIVERS, REFUSAL_CODES, ROUTES};
+use crate::observe::counters::{CLASSES, CODES, Counters, DRIVERS, ROUTES};
+use crate::observe::ledger::{HEALTHS, LedgerGauges, SLOT_STATES};
 use std::fmt::Write as _;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// One series.
 pub(super) struct Series {
@@ -39,12 +42,14 @@ enum Read {
     Sum(fn(&Counters) -> u64),
     /// One figure a shard.
     Shard(fn(&Counters) -> u64),
+    /// One figure of the ledger; no row where there is none.
+    Ledger(fn(&LedgerGauges) -> &AtomicU64),
     /// Rows of labels and a figure.
     Rows(fn(&Watched, &mut Rows<'_>)),
 }
 
 use Kind::{Counter, Gauge};
-use Read::{Node, Rows as Table, Shard, Sum};
+use Read::{Ledger, Node, Rows as Table, Shard, Sum};
 
 const fn series(name: &'static str, kind: Kind, help: &'static str, read: Read) -> Series {
     Series { name, kind, help, read }
@@ -100,6 +105,35 @@ pub(super) const SERIES: &[Series] = &[
         "Exchanges settled.", Sum(|c| c.records.get())),
     series("tollgate_records_lost_total", Counter,
         "Records that were to be printed and found no room.", Sum(|c| c.records_lost.get())),
+    series("tollgate_slots", Gauge,
+        "Slots of all slabs by state, as of the last second.", Table(slots)),
+    series("tollgate_slabs_unlocked", Gauge,
+        "Slabs that could not be locked into memory.", Ledger(|l| &l.slabs_unlocked)),
+    series("tollgate_slabs_damaged", Gauge,
+        "Slabs that are damaged: nothing more is taken from them.", Ledger(|l| &l.slabs_damaged)),
+    series("tollgate_ledger_health", Gauge,
+        "1 for the state the log is in: good, full (no room), failing.", Table(health)),
+    series("tollgate_ledger_lag_records", Gauge,
+        "Records settled by shards and not durable yet.", Ledger(|l| &l.lag)),
+    series("tollgate_ledger_records_total", Counter,
+        "Records made durable.", Ledger(|l| &l.records)),
+    series("tollgate_ledger_bytes_total", Counter,
+        "Bytes written to the log.", Ledger(|l| &l.bytes)),
+    series("tollgate_ledger_commits_total", Counter,
+        "Commits.", Ledger(|l| &l.commits)),
+    series("tollgate_ledger_commit_nanoseconds_total", Counter,
+        "Time the commits took together.", Ledger(|l| &l.commit_ns)),
+    series("tollgate_ledger_commit_nanoseconds_max", Gauge,
+        "Time the longest commit took.", Ledger(|l| &l.commit_ns_max)),
+    series("tollgate_ledger_failures_total", Counter,
+        "Writes and syncs of the log that failed.", Ledger(|l| &l.failures)),
+    series("tollgate_ledger_last_seq", Gauge,
+        "Sequence of the last durable record.", Ledger(|l| &l.last_seq)),
+    series("tollgate_ledger_checkpointed_seq", Gauge,
+        "Sequence of the last record that the state store vouches for.",
+        Ledger(|l| &l.checkpointed_seq)),
+    series("tollgate_ledger_checkpoint_failures_total", Counter,
+        "Checkpoints that the state store refused.", Ledger(|l| &l.checkpoint_failures)),
 ];
 
 /// All series with their figures of now.
@@ -116,6 +150,11 @@ pub(super) fn render(watched: &Watched) -> String {
             Shard(read) => {
                 for (shard, counters) in watched.counters.iter().enumerate() {
                     rows.row(&[("shard", &shard.to_string())], read(counters));
+                }
+            }
+            Ledger(read) => {
+                if let Some(ledger) = &watched.ledger {
+                    rows.row(&[], read(ledger).load(Relaxed));
                 }
             }
             Table(read) => read(watched, &mut rows),
@@ -173,7 +212,22 @@ fn requests(watched: &Watched, rows: &mut Rows<'_>) {
 }
 
 fn refusals(watched: &Watched, rows: &mut Rows<'_>) {
-    for (at, code) in REFUSAL_CODES.iter().enumerate() {
+    for (at, code) in CODES.iter().enumerate() {
         rows.row(&[("code", code)], sum(watched, |counters| counters.refusals[at].get()));
+    }
+}
+
+fn slots(watched: &Watched, rows: &mut Rows<'_>) {
+    let Some(ledger) = &watched.ledger else { return };
+    for (state, figure) in SLOT_STATES.iter().zip(&ledger.slots) {
+        rows.row(&[("state", state)], figure.load(Relaxed));
+    }
+}
+
+fn health(watched: &Watched, rows: &mut Rows<'_>) {
+    let Some(ledger) = &watched.ledger else { return };
+    let now = ledger.health.load(Relaxed);
+    for (at, state) in (0..).zip(HEALTHS) {
+        rows.row(&[("state", state)], u64::from(at == now));
     }
 }

@@ -7,6 +7,7 @@ mod metrics;
 mod pages;
 
 use crate::observe::counters::Counters;
+use crate::observe::ledger::LedgerGauges;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -38,6 +39,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// What the admin port shows.
 pub struct Watched {
     counters: Vec<Arc<Counters>>,
+    ledger: Option<Arc<LedgerGauges>>,
     started_unix_ms: u64,
     draining: AtomicBool,
 }
@@ -45,7 +47,12 @@ pub struct Watched {
 impl Watched {
     /// The counters of every shard, and when the node has started.
     pub fn new(counters: Vec<Arc<Counters>>, started_unix_ms: u64) -> Watched {
-        Watched { counters, started_unix_ms, draining: AtomicBool::new(false) }
+        Watched { counters, ledger: None, started_unix_ms, draining: AtomicBool::new(false) }
+    }
+
+    /// The same with a ledger.
+    pub fn with_ledger(self, ledger: Arc<LedgerGauges>) -> Watched {
+        Watched { ledger: Some(ledger), ..self }
     }
 
     /// From now on the node is not ready.

@@ -8,7 +8,7 @@ const REFERENCE: &str = include_str!("../../../docs/reference/metrics.md");
 
 fn watched(shards: usize) -> Arc<Watched> {
     let counters = (0..shards).map(|_| Arc::default()).collect();
-    Arc::new(Watched::new(counters, 1_700_000_000_123))
+    Arc::new(Watched::new(counters, 1_700_000_000_123).with_ledger(Arc::default()))
 }
 
 /// `series{labels}` → figure; what is not of the format fails.
@@ -77,6 +77,32 @@ fn shards_are_summed_or_shown_apart() {
     ] {
         assert_eq!(figures.get(series), Some(&figure), "{series}");
     }
+}
+
+#[test]
+fn the_ledger_is_shown_where_there_is_one() {
+    let ledger = Arc::new(LedgerGauges::default());
+    ledger.committed(7, 300, 5_000);
+    ledger.committed(1, 100, 2_000);
+    ledger.slots[4].store(9, Ordering::Relaxed);
+    ledger.fail();
+    let counters = vec![Arc::default()];
+    let with = render(&Watched::new(counters.clone(), 0).with_ledger(ledger));
+    let figures = figures(&with);
+    for (series, figure) in [
+        ("tollgate_ledger_records_total", 8),
+        ("tollgate_ledger_commits_total", 2),
+        ("tollgate_ledger_commit_nanoseconds_total", 7_000),
+        ("tollgate_ledger_commit_nanoseconds_max", 5_000),
+        ("tollgate_ledger_health{state=\"good\"}", 0),
+        ("tollgate_ledger_health{state=\"failing\"}", 1),
+        ("tollgate_slots{state=\"done\"}", 9),
+        ("tollgate_slots{state=\"free\"}", 0),
+    ] {
+        assert_eq!(figures.get(series), Some(&figure), "{series}");
+    }
+    let without = render(&Watched::new(counters, 0));
+    assert!(!without.lines().any(|line| line.starts_with("tollgate_ledger_")));
 }
 
 #[test]

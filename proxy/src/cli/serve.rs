@@ -8,11 +8,12 @@ use crate::admin::{self, Watched};
 use crate::config::check::provider_line;
 use crate::config::snapshot::Host;
 use crate::config::{self, Config, ProcessEnv};
+use crate::control::ledger::Found;
 use crate::control::printing::Printer;
 use crate::control::receipt::{self, Names};
 use crate::control::resolver;
 use crate::control::signals::Signals;
-use crate::server::{Node, Options};
+use crate::server::{Node, Options, StartError};
 use crate::shard::clock;
 use crate::shard::mailbox::Letter;
 use crate::upstream::addresses::Addresses;
@@ -21,6 +22,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use store::reader::End;
+use store::recover::Recovered;
 
 /// How often a draining node is asked whether it is done, and a serving one whether it is whole.
 const LOOK: Duration = Duration::from_millis(50);
@@ -76,8 +79,10 @@ fn serve(config: &Config, arguments: &Arguments) -> io::Result<u8> {
         .map_err(|error| at("admin", config.listen_admin, &error))?;
     admin.set_nonblocking(true)?;
     let options = Options { keep_records: arguments.print_records, pin: !arguments.no_pin };
-    let node =
-        Node::start(config, &options).map_err(|error| at("data", config.listen_data, &error))?;
+    let node = Node::start(config, &options).map_err(|error| match error {
+        StartError::Io(error) => at("data", config.listen_data, &error),
+        error => io::Error::other(error),
+    })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = runtime.block_on(control(config, arguments, node, admin, &limit));
     // A name look-up under way is no reason to stay.
@@ -95,7 +100,11 @@ async fn control(
 ) -> io::Result<u8> {
     // Until here a signal did what it does by default: nothing was promised to anybody.
     let signals = Signals::install()?;
-    let watched = Arc::new(Watched::new(node.counters.clone(), clock::now().wall.0));
+    let mut watched = Watched::new(node.counters.clone(), clock::now().wall.0);
+    if let Some(books) = &node.books {
+        watched = watched.with_ledger(books.ledger.gauges());
+    }
+    let watched = Arc::new(watched);
     let printer = arguments.print_records.then(|| print_records(config, &node)).transpose()?;
     let admin_address = admin.local_addr()?;
     tokio::spawn(admin::serve(tokio::net::TcpListener::from_std(admin)?, watched.clone()));
@@ -141,15 +150,56 @@ fn tell_start(config: &Config, node: &Node, limit: &str, admin: std::net::Socket
         }
     }
     line("models", &format!("{}, aliases {}", snapshot.models.len(), snapshot.aliases.len()));
-    line("keys", &snapshot.keys.len().to_string());
+    line("keys", &node.keys.len().to_string());
     line("prices", &format!("version {}", snapshot.prices.version));
+    tell_ledger(config, node);
     line("admin", &format!("http://{admin}"));
     line("data", &format!("http://{}", node.data));
     line("ready", "stop with SIGINT or SIGTERM");
 }
 
+/// Where the ledger is, and what its opening found.
+fn tell_ledger(config: &Config, node: &Node) {
+    let line = |word: &str, value: &str| output::tell(&format!("{word:<12}{value}"));
+    let (Some(settings), Some(books)) = (&config.ledger, &node.books) else {
+        return line("ledger", "none");
+    };
+    let Found { replayed, end, recovered, live, lost, unlocked } = &books.found;
+    let last = books.ledger.position().durable.next_seq.saturating_sub(1);
+    let place = settings.state_dir.display();
+    line("ledger", &format!("{place}, {last} records, {replayed} of them replayed"));
+    if *end != End::Clean {
+        line(
+            "ledger",
+            &format!("after its last whole frame: {end:?}; nothing acknowledged is lost"),
+        );
+    }
+    for (slab, found) in recovered {
+        let Recovered { known, settled, confirmed, charged, released } = found;
+        line(
+            "recovered",
+            &format!(
+                "slab {}-{}: {settled} settled, {confirmed} confirmed, {charged} charged and \
+                 {released} released orphans, {known} known already",
+                slab.shard, slab.start
+            ),
+        );
+    }
+    for slab in live {
+        line("collecting", &format!("slab {}-{} of a draining process", slab.shard, slab.start));
+    }
+    for slab in lost {
+        let which = format!("slab {}-{}", slab.shard, slab.start);
+        line("warning", &format!("{which} is gone: what was in flight in it is not recorded"));
+    }
+    if *unlocked > 0 {
+        let why = "could not be locked into memory: raise LimitMEMLOCK";
+        line("warning", &format!("{unlocked} slabs {why}"));
+    }
+}
+
 fn print_records(config: &Config, node: &Node) -> io::Result<Printer> {
-    let names = Names::of(&config.snapshot);
+    let names = Names::of(&config.snapshot, &node.keys);
     let records = node.records.clone();
     Printer::start(
         move |each| records.take(each),
@@ -160,7 +210,7 @@ fn print_records(config: &Config, node: &Node) -> io::Result<Printer> {
 
 /// Serves until a signal, then drains; the exit code.
 async fn until_stopped(
-    node: Node,
+    mut node: Node,
     watched: &Watched,
     mut signals: Signals,
     printer: Option<Printer>,
@@ -171,9 +221,9 @@ async fn until_stopped(
     let why = loop {
         tokio::select! {
             name = signals.next() => break name,
-            _ = look.tick() => if node.ended() > 0 {
+            _ = look.tick() => if let Some(why) = broken(&node) {
                 code = EXIT_FAILED;
-                break "a shard has ended by itself";
+                break why;
             },
         }
     };
@@ -193,6 +243,10 @@ async fn until_stopped(
         }
     }
     let took = Duration::from_nanos(clock::mono().since(begun));
+    if let Err(error) = node.drain() {
+        output::tell(&format!("{:<12}the ledger: {error}", "warning"));
+        code = EXIT_FAILED;
+    }
     if let Some(printer) = printer
         && tokio::time::timeout(PRINT_MAX, print_rest(&printer)).await.is_err()
     {
@@ -204,6 +258,15 @@ async fn until_stopped(
     }
     output::tell(&format!("{:<12}drained", "stopped"));
     code
+}
+
+/// What has ended that must not end by itself.
+fn broken(node: &Node) -> Option<&'static str> {
+    if node.ended() > 0 {
+        return Some("a shard has ended by itself");
+    }
+    let over = node.books.as_ref().is_some_and(|books| books.ledger.is_over());
+    over.then_some("the ledger's thread has ended by itself")
 }
 
 /// Waits until what was settled is printed.

@@ -26,6 +26,9 @@ const LABEL_BYTES_MAX: usize = 63;
 /// Longest name of a network interface on Linux (IFNAMSIZ without its NUL).
 const INTERFACE_BYTES_MAX: usize = 15;
 
+/// What is wrong with a URL: every fault, each once.
+type Faults = Vec<&'static str>;
+
 /// A checked base URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BaseUrl {
@@ -38,32 +41,41 @@ pub(super) struct BaseUrl {
 }
 
 impl BaseUrl {
-    /// Reads a URL; `env` is asked for the number of a zone's interface.
-    pub(super) fn parse(text: &str, env: &dyn Env) -> Result<BaseUrl, String> {
+    /// Reads a URL; `env` is asked for the number of a zone's interface. Every fault is told.
+    pub(super) fn parse(text: &str, env: &dyn Env) -> Result<BaseUrl, Faults> {
         if text.len() > URL_BYTES_MAX {
-            return Err("base_url is longer than 1 KiB".into());
+            return Err(vec!["base_url is longer than 1 KiB"]);
         }
         if !text.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err("base_url has a space, a control character or a letter outside ASCII in \
-                        it; write a name in its xn-- form"
-                .into());
+            return Err(vec![
+                "base_url has a space, a control character or a letter outside ASCII in it; write \
+                 a name in its xn-- form",
+            ]);
         }
-        let rest = without_scheme(text)?;
-        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        for (mark, what) in [
-            ('?', "a query"),
-            ('#', "a fragment"),
-            ('\\', "a backslash"),
-            ('@', "user information"),
+        let mut faults = Faults::new();
+        let rest = without_scheme(text, &mut faults);
+        for (mark, why) in [
+            ('?', "base_url must not have a query"),
+            ('#', "base_url must not have a fragment"),
+            ('\\', "base_url must not have a backslash"),
+            ('@', "base_url must not have user information"),
         ] {
             if rest.contains(mark) {
-                return Err(format!("base_url must not have {what}"));
+                faults.push(why);
             }
         }
-        let path = checked_path(path)?;
-        let (host, port, shown) = match authority.strip_prefix('[') {
-            Some(rest) => bracketed(rest, env)?,
-            None => plain(authority)?,
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let authority = authority.rsplit('@').next().unwrap_or_default();
+        let path = checked_path(path, &mut faults);
+        let host = match authority.strip_prefix('[') {
+            // Told already, and what it does to the host is anybody's guess.
+            _ if authority.contains('\\') => None,
+            Some(rest) => bracketed(rest, env, &mut faults),
+            None => plain(authority, &mut faults),
+        };
+        let (Some((host, port, shown)), true) = (host, faults.is_empty()) else {
+            return Err(faults);
         };
         let authority = match port {
             HTTP_PORT => shown,
@@ -73,55 +85,64 @@ impl BaseUrl {
     }
 }
 
-fn without_scheme(text: &str) -> Result<&str, String> {
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return Err("base_url must begin with http://".into());
-    };
+/// What follows the scheme; without one, all of it, so that the rest is looked at too.
+fn without_scheme<'t>(text: &'t str, faults: &mut Vec<&'static str>) -> &'t str {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
     if scheme.eq_ignore_ascii_case("https") {
-        return Err("base_url: TLS to upstreams is not built yet, only http:// is".into());
+        faults.push("base_url: TLS to upstreams is not built yet, only http:// is");
+    } else if !scheme.eq_ignore_ascii_case("http") {
+        faults.push("base_url must begin with http://");
     }
-    if !scheme.eq_ignore_ascii_case("http") {
-        return Err("base_url must begin with http://".into());
-    }
-    Ok(rest)
+    rest
 }
 
 /// `::1]:9000` or `fe80::1%25eth0]`: what follows the opening bracket.
-fn bracketed(rest: &str, env: &dyn Env) -> Result<(Host, u16, String), String> {
+fn bracketed(rest: &str, env: &dyn Env, faults: &mut Faults) -> Option<(Host, u16, String)> {
+    let mut fault = |why| faults.push(why);
     let Some((inside, after)) = rest.split_once(']') else {
-        return Err("base_url has an opening bracket and no closing one".into());
+        fault("base_url has an opening bracket and no closing one");
+        return None;
     };
-    let port = match after {
-        "" => HTTP_PORT,
-        after => port(after.strip_prefix(':').ok_or("base_url has text behind the bracket")?)?,
+    let port = match after.strip_prefix(':') {
+        Some(digits) => port(digits).map_err(&mut fault).ok(),
+        None if after.is_empty() => Some(HTTP_PORT),
+        None => {
+            fault("base_url has text behind the bracket");
+            None
+        }
     };
     let (address, zone) = match inside.split_once('%') {
         Some((address, zone)) => {
-            let zone = zone.strip_prefix("25").ok_or("base_url: a zone is written as %25eth0")?;
-            (address, Some(zone))
+            let bare = zone.strip_prefix("25");
+            if bare.is_none() {
+                fault("base_url: a zone is written as %25eth0");
+            }
+            (address, bare.map(Some)?)
         }
         None => (inside, None),
     };
-    let address: Ipv6Addr =
-        address.parse().map_err(|_| "base_url has no IPv6 address in its brackets")?;
-    let shown = format!("[{address}]");
-    let scope = match (address.is_unicast_link_local(), zone) {
-        (true, Some(zone)) => scope_id(zone, env)?,
-        (true, None) => return Err("base_url: a link-local address needs a zone, %25eth0".into()),
-        (false, Some(_)) => return Err("base_url: only a link-local address has a zone".into()),
-        (false, None) => 0,
+    let Ok(address) = address.parse::<Ipv6Addr>() else {
+        fault("base_url has no IPv6 address in its brackets");
+        return None;
     };
+    let scope = match (address.is_unicast_link_local(), zone) {
+        (true, Some(zone)) => scope_id(zone, env),
+        (true, None) => Err("base_url: a link-local address needs a zone, %25eth0"),
+        (false, Some(_)) => Err("base_url: only a link-local address has a zone"),
+        (false, None) => Ok(0),
+    };
+    let (scope, port) = (scope.map_err(&mut fault).ok()?, port?);
     // A mapped address is dialled as what it maps, so that it also works without IPv6.
     let dialled = match address.to_ipv4_mapped() {
         Some(mapped) => SocketAddr::new(IpAddr::V4(mapped), port),
         None => SocketAddr::V6(SocketAddrV6::new(address, port, 0, scope)),
     };
-    Ok((Host::Address(dialled), port, shown))
+    Some((Host::Address(dialled), port, format!("[{address}]")))
 }
 
 /// The number of a zone: a number as it is, or an interface's name as the kernel lists it.
-fn scope_id(zone: &str, env: &dyn Env) -> Result<u32, String> {
-    let unknown = || "base_url: there is no network interface of this zone's name".to_owned();
+fn scope_id(zone: &str, env: &dyn Env) -> Result<u32, &'static str> {
+    let unknown = || "base_url: there is no network interface of this zone's name";
     if zone.bytes().all(|b| b.is_ascii_digit()) {
         return zone.parse().ok().filter(|&id| id != 0).ok_or_else(unknown);
     }
@@ -135,23 +156,27 @@ fn scope_id(zone: &str, env: &dyn Env) -> Result<u32, String> {
 }
 
 /// A name or an IPv4 address, with or without a port.
-fn plain(authority: &str) -> Result<(Host, u16, String), String> {
+fn plain(authority: &str, faults: &mut Faults) -> Option<(Host, u16, String)> {
     let (host, port) = match authority.split_once(':') {
-        None => (authority, HTTP_PORT),
+        None => (authority, Ok(HTTP_PORT)),
         Some((_, rest)) if rest.contains(':') => {
-            return Err("base_url: an IPv6 address is written in brackets".into());
+            faults.push("base_url: an IPv6 address is written in brackets");
+            return None;
         }
-        Some((host, digits)) => (host, port(digits)?),
+        Some((host, digits)) => (host, port(digits)),
     };
+    let port = port.map_err(|why| faults.push(why)).ok();
     if let Ok(address) = host.parse::<Ipv4Addr>() {
+        let port = port?;
         let dialled = SocketAddr::new(IpAddr::V4(address), port);
-        return Ok((Host::Address(dialled), port, host.to_owned()));
+        return Some((Host::Address(dialled), port, host.to_owned()));
     }
     let name = host.to_ascii_lowercase();
     if !is_name(&name) {
-        return Err("base_url has neither a host name nor an address".into());
+        faults.push("base_url has neither a host name nor an address");
+        return None;
     }
-    Ok((Host::Name(name.as_str().into()), port, name))
+    Some((Host::Name(name.as_str().into()), port?, name))
 }
 
 /// A name of the DNS. The last label is not a number, or other readers would see an address.
@@ -170,25 +195,26 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Digits alone: no sign, nothing empty, not zero.
-fn port(digits: &str) -> Result<u16, String> {
+fn port(digits: &str) -> Result<u16, &'static str> {
     let wrong = "base_url has a port that is not a number from 1 to 65535";
     if !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(wrong.into());
+        return Err(wrong);
     }
-    digits.parse().ok().filter(|&port| port != 0).ok_or_else(|| wrong.into())
+    digits.parse().ok().filter(|&port| port != 0).ok_or(wrong)
 }
 
-fn checked_path(path: &str) -> Result<&str, String> {
+fn checked_path<'t>(path: &'t str, faults: &mut Faults) -> &'t str {
     let path = path.trim_end_matches('/');
     let mut segments = path.split('/').skip(1);
     if segments.any(|s| s.is_empty() || s == "." || s == "..") {
-        return Err("base_url has an empty or a dot segment in its path".into());
+        faults.push("base_url has an empty or a dot segment in its path");
     }
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:/".contains(&b);
+    // A backslash is told as such.
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/\\".contains(&b);
     if !path.bytes().all(allowed) {
-        return Err("base_url has a character in its path that does not belong there".into());
+        faults.push("base_url has a character in its path that does not belong there");
     }
-    Ok(path)
+    path
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 
 use super::compile::Config;
 use super::findings::{ConfigErrors, Finding};
+use super::ledger::LedgerSettings;
 use super::snapshot::{Host, Provider, ProviderKind};
 use crate::exchange::plan::Candidate;
+use crate::exchange::rules::{self, OrphanRule, WhenFull};
 use crate::io::runtime::Choice;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -40,8 +42,10 @@ pub fn report(config: &Config) -> String {
     for (name, target) in sorted(snapshot.aliases.iter()) {
         line(&mut text, &format!("  alias      {name} -> {target}"));
     }
-    line(&mut text, &format!("  keys       {}", snapshot.keys.len()));
+    line(&mut text, &format!("  keys       {}", config.keys.len()));
     line(&mut text, &format!("  prices     version {}", snapshot.prices.version));
+    let ledger = config.ledger.as_ref().map_or_else(|| "none".to_owned(), ledger_line);
+    line(&mut text, &format!("  ledger     {ledger}"));
     text
 }
 
@@ -72,8 +76,9 @@ pub fn report_json(config: &Config) -> String {
         "providers": providers,
         "models": models,
         "aliases": aliases,
-        "keys": snapshot.keys.len(),
+        "keys": config.keys.len(),
         "price_version": snapshot.prices.version,
+        "ledger": config.ledger.as_ref().map(ledger_json),
     })
     .to_string()
 }
@@ -126,6 +131,22 @@ fn provider_json(provider: &Provider) -> Value {
         "dialled": dialled,
         "credentials": credentials,
         "models": provider.serves,
+    })
+}
+
+fn ledger_line(ledger: &LedgerSettings) -> String {
+    let (dir, full) = (ledger.state_dir.display(), rules::name(&WhenFull::NAMES, ledger.when_full));
+    let orphans = rules::name(&OrphanRule::NAMES, ledger.orphans);
+    format!("{dir}, when full: {full}, orphans: {orphans}")
+}
+
+fn ledger_json(ledger: &LedgerSettings) -> Value {
+    json!({
+        "state_dir": ledger.state_dir.display().to_string(),
+        "slab_dir": ledger.slab_dir.as_ref().map(|dir| dir.display().to_string()),
+        "segment_bytes": ledger.segment_bytes,
+        "when_full": rules::name(&WhenFull::NAMES, ledger.when_full),
+        "orphans": rules::name(&OrphanRule::NAMES, ledger.orphans),
     })
 }
 

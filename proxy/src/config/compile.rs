@@ -4,16 +4,15 @@
 use super::env::Env;
 use super::file::{self, File};
 use super::findings::{Finding, Findings, Text, quoted};
-use super::names::{Seen, printable, token};
+use super::keys::{self, DeclaredKey};
+use super::ledger::{self, LedgerSettings};
+use super::names::{choice, token};
 use super::prices;
-use super::reader::nearest;
 use super::routing::routing;
 use super::snapshot::{Bounds, Deadlines, REQUEST_BYTES, Snapshot};
-use crate::exchange::bundle::Bundle;
-use crate::exchange::ids::KeyId;
+use super::terms;
 use crate::exchange::price::PriceList;
 use crate::io::runtime::Choice;
-use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -46,12 +45,6 @@ const HELD_BYTES_MAX: u64 = 1 << 40;
 /// The allowances of all shards together, unless configured: this part of memory (DESIGN §10).
 const HELD_PART: u64 = 8;
 
-/// SHA-256 of no bytes, and of one line feed: what hashing an unset variable gives.
-const DIGESTS_OF_NOTHING: [&str; 2] = [
-    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-    "01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b",
-];
-
 /// A configuration in force.
 #[derive(Debug)]
 pub struct Config {
@@ -59,6 +52,8 @@ pub struct Config {
     pub file: Box<str>,
     /// The node's name, if it has one.
     pub node: Option<Box<str>>,
+    /// The keys it declares.
+    pub keys: Vec<DeclaredKey>,
     /// What the shards read; version 1.
     pub snapshot: Arc<Snapshot>,
     /// Where clients call.
@@ -69,6 +64,8 @@ pub struct Config {
     pub shards: usize,
     /// Which driver the shards ask for.
     pub driver: Choice,
+    /// Where records are kept; `None` for a node that keeps none.
+    pub ledger: Option<LedgerSettings>,
     /// What is allowed and probably not meant.
     pub warnings: Vec<Finding>,
 }
@@ -85,8 +82,15 @@ pub(super) fn compile(
         token(node, "the name of the node", findings);
     }
     let prices = price_list(file, folder, env, findings);
-    let routing = routing(file, &prices, folder, env, findings);
-    let keys = keys(&file.keys, findings);
+    let default_mode = terms::default_mode(&file.price, findings);
+    let routing = routing(file, &prices, default_mode, folder, env, findings);
+    let keys = keys::keys(&file.keys, findings);
+    let terms = terms::terms(file, findings);
+    let when_full = ledger::when_full(&file.ledger, findings);
+    let ledger = ledger::settings(file, when_full, folder, env, findings);
+    if file.keys.is_empty() && ledger.is_none() {
+        findings.warn(0, "there is no [[key]]: every call will be refused");
+    }
     let (shards, driver) = (shards(file, env, findings), driver(file, findings));
     let share = env.memory_bytes() / HELD_PART / shards as u64;
     let (deadlines, bounds) = (deadlines(file, findings), bounds(&file.limits, share, findings));
@@ -96,25 +100,28 @@ pub(super) fn compile(
         providers: routing.providers,
         models: routing.models,
         aliases: routing.aliases,
-        keys,
         prices,
+        terms,
+        when_full,
         deadlines,
         bounds,
     };
     Some(Config {
         file: name.into(),
         node: file.node.as_ref().map(|node| node.value.clone()),
+        keys,
         snapshot: Arc::new(snapshot),
         listen_data,
         listen_admin,
         shards,
         driver,
+        ledger,
         warnings: Vec::new(),
     })
 }
 
 fn price_list(file: &File, folder: &Path, env: &dyn Env, findings: &mut Findings<'_>) -> PriceList {
-    let (at, list) = match &file.price_file {
+    let (at, list) = match &file.price.file {
         None => (0, prices::built_in().map_err(|why| format!("the built-in prices: {why}"))),
         Some(path) => {
             let shown = quoted(&path.value);
@@ -130,46 +137,6 @@ fn price_list(file: &File, folder: &Path, env: &dyn Env, findings: &mut Findings
         findings.error(at, why);
         PriceList::default()
     })
-}
-
-fn keys(written: &[file::Key], findings: &mut Findings<'_>) -> HashMap<[u8; 32], Arc<Bundle>> {
-    let mut keys = HashMap::new();
-    let mut names = Seen::new("key");
-    for (n, key) in written.iter().enumerate() {
-        if let Some(name) = &key.name {
-            printable(name, "the name of a key", findings);
-            names.note(name, findings);
-        }
-        let Some(sha256) = &key.sha256 else { continue };
-        let Some(digest) = digest(&sha256.value) else {
-            let what = "sha256 must be the 64 hexadecimal digits of a key's SHA-256";
-            findings.error(sha256.at, what);
-            continue;
-        };
-        if DIGESTS_OF_NOTHING.iter().any(|nothing| nothing.eq_ignore_ascii_case(&sha256.value)) {
-            findings.error(sha256.at, "sha256 is the digest of an empty key");
-        }
-        let name = key.name.as_ref().map_or("", |name| &name.value);
-        let bundle = Arc::new(Bundle::new(KeyId(n as u64 + 1), name));
-        if keys.insert(digest, bundle).is_some() {
-            findings.error(sha256.at, "another [[key]] has the same sha256");
-        }
-    }
-    if written.is_empty() {
-        findings.warn(0, "there is no [[key]]: every call will be refused");
-    }
-    keys
-}
-
-fn digest(hex: &str) -> Option<[u8; 32]> {
-    if hex.len() != 64 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut digest = [0; 32];
-    for (n, byte) in digest.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(hex.get(2 * n..2 * n + 2)?, 16).ok()?;
-    }
-    Some(digest)
 }
 
 fn deadlines(file: &File, findings: &mut Findings<'_>) -> Deadlines {
@@ -233,20 +200,10 @@ fn shards(file: &File, env: &dyn Env, findings: &mut Findings<'_>) -> usize {
 }
 
 fn driver(file: &File, findings: &mut Findings<'_>) -> Choice {
-    let Some(driver) = &file.shards.driver else { return Choice::Auto };
-    match &*driver.value {
-        "auto" => Choice::Auto,
-        "uring" => Choice::Uring,
-        "epoll" => Choice::Epoll,
-        other => {
-            let near = nearest(other, ["auto", "uring", "epoll"].into_iter());
-            let hint = near.map(|near| format!("; did you mean \"{near}\"?"));
-            let hint = hint.unwrap_or_default();
-            let what = "\"driver\" in [shards] must be auto, uring or epoll";
-            findings.error(driver.at, format!("{what}{hint}"));
-            Choice::Auto
-        }
-    }
+    let names = [("auto", Choice::Auto), ("uring", Choice::Uring), ("epoll", Choice::Epoll)];
+    let driver = file.shards.driver.as_ref();
+    let driver = driver.and_then(|text| choice(text, "\"driver\" in [shards]", &names, findings));
+    driver.unwrap_or(Choice::Auto)
 }
 
 fn listen(written: &file::Listen, findings: &mut Findings<'_>) -> Option<(SocketAddr, SocketAddr)> {

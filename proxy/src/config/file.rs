@@ -8,6 +8,7 @@ use super::findings::{At, Findings, Text};
 use super::reader::Reader;
 use super::secret::SecretRef;
 use super::shape;
+use crate::exchange::money::PicoUsd;
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -22,9 +23,11 @@ pub(super) struct File {
     pub(super) models: Vec<Model>,
     pub(super) aliases: Vec<(Text, Text)>,
     pub(super) keys: Vec<Key>,
-    pub(super) price_file: Option<Text>,
+    pub(super) price: Price,
     pub(super) limits: Limits,
     pub(super) deadlines: Deadlines,
+    pub(super) state_dir: Option<Text>,
+    pub(super) ledger: Ledger,
 }
 
 /// `[listen]`.
@@ -52,6 +55,8 @@ pub(super) struct Provider {
     /// Whether the key is there, with whatever value.
     pub(super) has_credentials: bool,
     pub(super) models: Vec<Text>,
+    pub(super) mode: Option<Text>,
+    pub(super) markup: Option<Text>,
 }
 
 /// An entry of `credentials`.
@@ -82,6 +87,38 @@ pub(super) struct Candidate {
 pub(super) struct Key {
     pub(super) name: Option<Text>,
     pub(super) sha256: Option<Text>,
+    pub(super) requests_per_minute: Option<At<u32>>,
+    pub(super) concurrent: Option<At<u32>>,
+    pub(super) budget_total: Option<At<PicoUsd>>,
+    pub(super) budget_month: Option<At<PicoUsd>>,
+    pub(super) strict: Option<At<bool>>,
+    pub(super) expires: Option<Text>,
+    pub(super) models: Option<Vec<Text>>,
+    /// Where the list stands.
+    pub(super) models_at: usize,
+}
+
+/// `[price]`.
+#[derive(Debug, Default)]
+pub(super) struct Price {
+    pub(super) file: Option<Text>,
+    pub(super) order: Option<Text>,
+    pub(super) fallback: Option<Fallback>,
+    pub(super) mode: Option<Text>,
+    pub(super) markup: Option<Text>,
+}
+
+/// `fallback` of `[price]`: rates in whole pico-dollars a token.
+#[derive(Debug)]
+pub(super) struct Fallback {
+    pub(super) at: usize,
+    pub(super) input: Option<At<u64>>,
+    pub(super) cache_read: Option<At<u64>>,
+    pub(super) cache_write_5m: Option<At<u64>>,
+    pub(super) cache_write_1h: Option<At<u64>>,
+    pub(super) output: Option<At<u64>>,
+    pub(super) audio_in: Option<At<u64>>,
+    pub(super) audio_out: Option<At<u64>>,
 }
 
 /// `[limits]`.
@@ -89,6 +126,17 @@ pub(super) struct Key {
 pub(super) struct Limits {
     pub(super) request_bytes: Option<At<u64>>,
     pub(super) held_bytes: Option<At<u64>>,
+    pub(super) hold_output_max: Option<At<u64>>,
+}
+
+/// `[ledger]`.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    pub(super) enabled: Option<At<bool>>,
+    pub(super) slab_dir: Option<Text>,
+    pub(super) segment_bytes: Option<At<u64>>,
+    pub(super) when_full: Option<Text>,
+    pub(super) orphans: Option<Text>,
 }
 
 /// `[deadlines]`, as pairs of key and value.
@@ -102,7 +150,6 @@ impl File {
         let models = root.tables("model", &shape::MODEL, findings);
         let keys = root.tables("key", &shape::KEY, findings);
         let aliases = root.table("alias", &shape::ALIAS, findings);
-        let price = root.table("price", &shape::PRICE, findings);
         File {
             node: root.text("node", findings),
             listen: listen(&root, findings),
@@ -111,9 +158,11 @@ impl File {
             models: models.iter().map(|table| model(table, findings)).collect(),
             aliases: aliases.map(|table| table.entries(findings)).unwrap_or_default(),
             keys: keys.iter().map(|table| key(table, findings)).collect(),
-            price_file: price.and_then(|table| table.required("file", findings)),
+            price: price(&root, findings),
             limits: limits(&root, findings),
             deadlines: deadlines(&root, findings),
+            state_dir: root.text("state_dir", findings),
+            ledger: ledger(&root, findings),
         }
     }
 }
@@ -145,6 +194,8 @@ fn provider(table: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Provider {
         credentials: credentials.iter().map(|entry| credential(entry, findings)).collect(),
         has_credentials: table.has("credentials"),
         models: table.texts("models", findings),
+        mode: table.text("mode", findings),
+        markup: table.text("markup", findings),
     }
 }
 
@@ -181,7 +232,64 @@ fn model(table: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Model {
 }
 
 fn key(table: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Key {
-    Key { name: table.required("name", findings), sha256: table.required("sha256", findings) }
+    let models = table.has("models").then(|| table.texts("models", findings));
+    Key {
+        name: table.required("name", findings),
+        sha256: table.required("sha256", findings),
+        requests_per_minute: table.count("requests_per_minute", findings),
+        concurrent: table.count("concurrent", findings),
+        budget_total: table.money("budget_total", findings),
+        budget_month: table.money("budget_month", findings),
+        strict: table.boolean("strict", findings),
+        expires: table.text("expires", findings),
+        models,
+        models_at: table.place("models"),
+    }
+}
+
+fn price(root: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Price {
+    let Some(table) = root.table("price", &shape::PRICE, findings) else {
+        return Price::default();
+    };
+    let fallback = table.table("fallback", &shape::FALLBACK, findings);
+    Price {
+        file: table.text("file", findings),
+        order: table.text("order", findings),
+        fallback: fallback.map(|rates| fallback_of(&rates, findings)),
+        mode: table.text("mode", findings),
+        markup: table.text("markup", findings),
+    }
+}
+
+fn fallback_of(table: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Fallback {
+    for rate in ["input", "output"] {
+        if !table.has(rate) {
+            table.missing(rate, findings);
+        }
+    }
+    Fallback {
+        at: table.at,
+        input: table.rate("input", findings),
+        cache_read: table.rate("cache_read", findings),
+        cache_write_5m: table.rate("cache_write_5m", findings),
+        cache_write_1h: table.rate("cache_write_1h", findings),
+        output: table.rate("output", findings),
+        audio_in: table.rate("audio_in", findings),
+        audio_out: table.rate("audio_out", findings),
+    }
+}
+
+fn ledger(root: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Ledger {
+    let Some(table) = root.table("ledger", &shape::LEDGER, findings) else {
+        return Ledger::default();
+    };
+    Ledger {
+        enabled: table.boolean("enabled", findings),
+        slab_dir: table.text("slab_dir", findings),
+        segment_bytes: table.size("segment_bytes", findings),
+        when_full: table.text("when_full", findings),
+        orphans: table.text("orphans", findings),
+    }
 }
 
 fn limits(root: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Limits {
@@ -191,6 +299,7 @@ fn limits(root: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Limits {
     Limits {
         request_bytes: table.size("request_bytes", findings),
         held_bytes: table.size("held_bytes", findings),
+        hold_output_max: table.tokens("hold_output_max", findings),
     }
 }
 

@@ -92,6 +92,11 @@ impl<'t> Findings<'t> {
         self.warnings.push((at, text.into()));
     }
 
+    /// Whether another finding would still be told: what takes long to say is only then worth it.
+    pub(super) fn has_room(&self) -> bool {
+        self.errors.len().max(self.warnings.len()) < FINDINGS_MAX
+    }
+
     pub(super) fn is_clean(&self) -> bool {
         self.errors.is_empty()
     }

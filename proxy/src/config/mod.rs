@@ -7,6 +7,8 @@
 pub mod check;
 pub mod env;
 pub mod findings;
+pub mod ledger;
+pub mod outline;
 pub mod prices;
 pub mod shape;
 pub mod snapshot;
@@ -14,15 +16,20 @@ pub mod snapshot;
 mod base_url;
 mod compile;
 mod file;
+mod keys;
 mod names;
 mod quantity;
 mod reader;
 mod routing;
 mod secret;
+mod terms;
 
 pub use compile::Config;
 pub use env::{Env, ProcessEnv};
 pub use findings::{ConfigErrors, Finding};
+pub use keys::DeclaredKey;
+pub use ledger::LedgerSettings;
+pub use names::{PRINTABLE_RULE, is_key_name, is_model_pattern};
 
 use file::File;
 use findings::Findings;

@@ -21,7 +21,7 @@ const MODELS_MAX: usize = 50_000;
 const TIERS_MAX: usize = 16;
 
 /// Dearest rate, one dollar a token: beyond it a unit was mistaken.
-const RATE_MAX: u64 = 1_000_000_000_000;
+pub(super) const RATE_MAX: u64 = 1_000_000_000_000;
 
 /// Longest name in a price file, as for models in the configuration.
 const NAME_BYTES_MAX: usize = 256;
@@ -143,7 +143,7 @@ fn price(model: &Model) -> Result<ModelPrice, String> {
         return Err("the tiers must rise by above_input".into());
     }
     let tiers: Vec<Tier> = model.tiers.iter().map(tier).collect();
-    if tiers.iter().any(|tier| dearest(&tier.rates) > RATE_MAX) {
+    if tiers.iter().any(|tier| tier.rates.dearest() > RATE_MAX) {
         return Err(format!("a rate is above {RATE_MAX} pico-dollars a token"));
     }
     Ok(ModelPrice { tiers, output_max: model.output_max, image_tokens: model.image_tokens })
@@ -162,18 +162,6 @@ fn tier(entry: &TierEntry) -> Tier {
         audio_out: entry.audio_out.unwrap_or(entry.output),
     };
     Tier { above_input: entry.above_input, rates }
-}
-
-fn dearest(rates: &Rates) -> u64 {
-    let rest = [
-        rates.cache_read,
-        rates.cache_write_5m,
-        rates.cache_write_1h,
-        rates.output,
-        rates.audio_in,
-        rates.audio_out,
-    ];
-    rest.into_iter().fold(rates.input, u64::max)
 }
 
 #[cfg(test)]

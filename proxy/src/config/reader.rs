@@ -6,6 +6,7 @@
 use super::findings::{At, Findings, Text, quoted};
 use super::quantity;
 use super::shape::{SHAPES, Shape, State};
+use crate::exchange::money::{NotMoney, PicoUsd};
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -69,6 +70,11 @@ impl<'a, 't> Reader<'a, 't> {
         findings.error(self.at, format!("{} lacks \"{key}\"", self.shape.label));
     }
 
+    /// Where the value of a key stands; the table's place if it is not there.
+    pub(super) fn place(&self, key: &str) -> usize {
+        self.value(key).map_or(self.at, |value| value.span().start)
+    }
+
     /// Whether a key is there at all.
     pub(super) fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
@@ -99,6 +105,71 @@ impl<'a, 't> Reader<'a, 't> {
                 None
             }
         }
+    }
+
+    /// Whether a key says yes.
+    pub(super) fn boolean(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<bool>> {
+        let value = self.value(key)?;
+        let Some(yes) = value.get_ref().as_bool() else {
+            self.wrong(key, "true or false", value, findings);
+            return None;
+        };
+        Some(At { value: yes, at: value.span().start })
+    }
+
+    /// A limit of how many; 0 is one.
+    pub(super) fn count(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<u32>> {
+        let count = self.integer(key, findings)?;
+        let value = u32::try_from(count.value).ok();
+        if value.is_none() {
+            let label = self.shape.label;
+            let what = format!("\"{key}\" in {label} must be from 0 to {}", u32::MAX);
+            findings.error(count.at, what);
+        }
+        Some(At { value: value?, at: count.at })
+    }
+
+    /// Tokens: a whole number.
+    pub(super) fn tokens(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<u64>> {
+        self.unsigned(key, "tokens", findings)
+    }
+
+    /// A rate of whole pico-dollars a token.
+    pub(super) fn rate(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<u64>> {
+        self.unsigned(key, "pico-dollars a token", findings)
+    }
+
+    fn unsigned(&self, key: &str, of: &str, findings: &mut Findings<'_>) -> Option<At<u64>> {
+        let number = self.integer(key, findings)?;
+        let value = u64::try_from(number.value).ok();
+        if value.is_none() {
+            let label = self.shape.label;
+            let what = format!("\"{key}\" in {label} is in whole {of}, at least 0");
+            findings.error(number.at, what);
+        }
+        Some(At { value: value?, at: number.at })
+    }
+
+    /// Dollars as a decimal text: a float could not say which amount was meant.
+    pub(super) fn money(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<PicoUsd>> {
+        let value = self.value(key)?;
+        let at = value.span().start;
+        let Some(text) = value.get_ref().as_str() else {
+            self.wrong(key, "dollars as a text such as \"1.00\"", value, findings);
+            return None;
+        };
+        let amount = PicoUsd::from_decimal(text);
+        if let Err(why) = amount {
+            let why = match why {
+                NotMoney::Form => {
+                    "must be dollars as a text such as \"1.00\", without sign or unit"
+                }
+                NotMoney::TooFine => "has more than the twelve decimals of a pico-dollar",
+                NotMoney::TooMuch => "is more than any budget can be",
+            };
+            findings.error(at, format!("\"{key}\" in {} {why}", self.shape.label));
+        }
+        Some(At { value: amount.ok()?, at })
     }
 
     /// Bytes: a whole number, or a text such as `"32MiB"`.

@@ -9,12 +9,13 @@ use super::base_url::BaseUrl;
 use super::env::Env;
 use super::file::{self, File};
 use super::findings::{Findings, Text, quoted};
-use super::names::{Seen, model_name, pattern, printable, token};
+use super::names::{Seen, choice, did_you_mean, model_name, pattern, printable, token};
 use super::reader::nearest;
 use super::snapshot::{Credential, Provider, ProviderKind};
+use super::terms;
 use crate::exchange::ids::{CredentialIx, ProviderId};
 use crate::exchange::plan::Candidate;
-use crate::exchange::price::PriceList;
+use crate::exchange::price::{Mode, PriceList};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -42,18 +43,23 @@ struct Known<'f> {
     by_name: HashMap<&'f str, (usize, &'f file::Provider)>,
     /// In the order of the file, so that suggestions are the same in every run.
     names: Vec<&'f str>,
+    by_place: &'f [file::Provider],
+    /// Whether what has no price of its own has the fall-back's.
+    has_fallback: bool,
 }
 
 /// Compiles all three. The result counts only while `findings` is clean.
 pub(super) fn routing(
     file: &File,
     prices: &PriceList,
+    default_mode: Mode,
     folder: &Path,
     env: &dyn Env,
     findings: &mut Findings<'_>,
 ) -> Routing {
+    let each = file.providers.iter();
     let compiled: Vec<Provider> =
-        file.providers.iter().filter_map(|p| provider(p, folder, env, findings)).collect();
+        each.filter_map(|p| provider(p, default_mode, folder, env, findings)).collect();
     if file.providers.is_empty() {
         findings.error(0, "there is no [[provider]]");
     }
@@ -81,6 +87,7 @@ fn bounded(file: &File, findings: &mut Findings<'_>) {
 
 fn provider(
     written: &file::Provider,
+    default_mode: Mode,
     folder: &Path,
     env: &dyn Env,
     findings: &mut Findings<'_>,
@@ -89,10 +96,18 @@ fn provider(
         token(name, "the name of a provider", findings);
     }
     let kind = written.kind.as_ref().and_then(|kind| provider_kind(kind, findings));
-    let url = written.base_url.as_ref().and_then(|url| {
-        let parsed = BaseUrl::parse(&url.value, env);
-        parsed.map_err(|why| findings.error(url.at, why)).ok()
+    let url = written.base_url.as_ref().and_then(|text| {
+        let parsed = BaseUrl::parse(&text.value, env);
+        let faults = parsed.as_ref().err().into_iter().flatten();
+        faults.for_each(|why| findings.error(text.at, *why));
+        let url = parsed.ok()?;
+        if kind == Some(ProviderKind::OpenAi) && url.path.is_empty() {
+            let why = "has no path: providers of kind openai mostly want /v1 at its end";
+            findings.warn(text.at, format!("base_url {why}"));
+        }
+        Some(url)
     });
+    let mode = terms::provider_mode(written, default_mode, findings);
     for model in &written.models {
         pattern(model, findings);
     }
@@ -107,24 +122,17 @@ fn provider(
         base_path: url.path,
         credentials,
         serves: written.models.iter().map(|model| model.value.clone()).collect(),
+        mode,
     })
 }
 
 fn provider_kind(kind: &Text, findings: &mut Findings<'_>) -> Option<ProviderKind> {
-    match &*kind.value {
-        "openai" => Some(ProviderKind::OpenAi),
-        "anthropic" => {
-            findings.warn(kind.at, "no route of this version can use a provider of this kind");
-            Some(ProviderKind::Anthropic)
-        }
-        other => {
-            let near = nearest(other, ["openai", "anthropic"].into_iter());
-            let hint = near.map(|near| format!("; did you mean \"{near}\"?"));
-            let hint = hint.unwrap_or_default();
-            findings.error(kind.at, format!("kind must be openai or anthropic{hint}"));
-            None
-        }
+    let names = [("openai", ProviderKind::OpenAi), ("anthropic", ProviderKind::Anthropic)];
+    let chosen = choice(kind, "kind", &names, findings);
+    if chosen == Some(ProviderKind::Anthropic) {
+        findings.warn(kind.at, "no route of this version can use a provider of this kind");
     }
+    chosen
 }
 
 fn credentials(
@@ -184,15 +192,18 @@ impl<'f> Known<'f> {
             }
         }
         let names = file.providers.iter().filter_map(|provider| provider.name.as_ref());
-        Known { by_name, names: names.map(|name| &*name.value).collect() }
+        Known {
+            by_name,
+            names: names.map(|name| &*name.value).collect(),
+            by_place: &file.providers,
+            has_fallback: file.price.fallback.is_some(),
+        }
     }
 
     /// A provider that the chat route can use.
     fn usable(&self, name: &str, at: usize, findings: &mut Findings<'_>) -> Option<ProviderId> {
         let Some((n, provider)) = self.by_name.get(name) else {
-            let near = nearest(name, self.names.iter().copied());
-            let hint = near.map(|near| format!("; did you mean {}?", quoted(near)));
-            let hint = hint.unwrap_or_default();
+            let hint = did_you_mean(nearest(name, self.names.iter().copied()));
             findings.error(at, format!("there is no provider {}{hint}", quoted(name)));
             return None;
         };
@@ -206,6 +217,16 @@ impl<'f> Known<'f> {
     /// Whether a name is read as `provider/model`.
     fn explicit<'n>(&self, name: &'n str) -> Option<(&'n str, &'n str)> {
         name.split_once('/').filter(|(provider, _)| self.by_name.contains_key(provider))
+    }
+
+    /// What was probably meant by a name that nothing serves.
+    fn near(&self, name: &str, public: impl Iterator<Item = &'f str>) -> String {
+        let near = name.split_once('/').and_then(|(provider, model)| {
+            nearest(provider, self.names.iter().copied()).map(|near| format!("{near}/{model}"))
+        });
+        let listed = self.by_place.iter().flat_map(|provider| &provider.models);
+        let listed = listed.map(|model| &*model.value).filter(|model| !model.ends_with('*'));
+        did_you_mean(near.as_deref().or_else(|| nearest(name, public.chain(listed))))
     }
 
     fn serves(&self, model: &str) -> bool {
@@ -262,12 +283,22 @@ fn candidate(
     let provider = known.usable(&name.value, name.at, findings)?;
     let model = &written.model.as_ref().or(public)?.value;
     let price = prices.lookup(&name.value, model);
-    if price.is_none() {
+    if price.is_none() && !known.has_fallback {
         let who = format!("{} of provider {}", quoted(model), quoted(&name.value));
-        findings.warn(written.at, format!("no price is known for {who}: its calls count as zero"));
+        let what = "its calls count as zero, and keys with a budget cannot make them";
+        let hint = findings.has_room().then(|| near_price(&name.value, model, prices));
+        let hint = hint.unwrap_or_default();
+        findings.warn(written.at, format!("no price is known for {who}: {what}{hint}"));
     }
     let model = Some((&**model).into());
     Some(Candidate { provider, credential: CredentialIx(0), model, price })
+}
+
+/// The priced name that was probably meant; in an order that is the same in every run.
+fn near_price(provider: &str, model: &str, prices: &PriceList) -> String {
+    let mut names: Vec<&str> = prices.names(provider).collect();
+    names.sort_unstable();
+    did_you_mean(nearest(model, names.into_iter()))
 }
 
 fn aliases(
@@ -297,8 +328,7 @@ fn aliases(
                 findings.error(target.at, format!("alias {alias} names a provider and no model"));
             }
         } else if !known.serves(&target.value) {
-            let near = nearest(&target.value, written.clone());
-            let hint = near.map(|near| format!("; did you mean {}?", quoted(near)));
+            let hint = findings.has_room().then(|| known.near(&target.value, written.clone()));
             let hint = hint.unwrap_or_default();
             findings.error(
                 target.at,

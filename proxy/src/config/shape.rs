@@ -51,11 +51,11 @@ pub const ROOT: Shape = Shape {
         read("price"),
         read("limits"),
         read("deadlines"),
-        later("state_dir", "state on disk"),
+        read("state_dir"),
+        read("ledger"),
         later("retry", "a configurable retry"),
         later("breaker", "a circuit breaker"),
         later("endings", "charging by ending"),
-        later("ledger", "the ledger"),
     ],
 };
 
@@ -74,6 +74,8 @@ pub const PROVIDER: Shape = Shape {
         read("base_url"),
         read("credentials"),
         read("models"),
+        read("mode"),
+        read("markup"),
         later("ca_file", "TLS to upstreams"),
     ],
 };
@@ -102,14 +104,58 @@ pub const CANDIDATE: Shape = Shape {
 pub const ALIAS: Shape = Shape { label: "[alias]", keys: &[] };
 
 /// `[[key]]`.
-pub const KEY: Shape = Shape { label: "[[key]]", keys: &[read("name"), read("sha256")] };
+pub const KEY: Shape = Shape {
+    label: "[[key]]",
+    keys: &[
+        read("name"),
+        read("sha256"),
+        read("requests_per_minute"),
+        read("concurrent"),
+        read("budget_total"),
+        read("budget_month"),
+        read("strict"),
+        read("expires"),
+        read("models"),
+    ],
+};
 
 /// `[price]`.
-pub const PRICE: Shape = Shape { label: "[price]", keys: &[read("file")] };
+pub const PRICE: Shape = Shape {
+    label: "[price]",
+    keys: &[read("file"), read("order"), read("fallback"), read("mode"), read("markup")],
+};
+
+/// `fallback` of `[price]`.
+pub const FALLBACK: Shape = Shape {
+    label: "fallback of [price]",
+    keys: &[
+        read("input"),
+        read("cache_read"),
+        read("cache_write_5m"),
+        read("cache_write_1h"),
+        read("output"),
+        read("audio_in"),
+        read("audio_out"),
+    ],
+};
 
 /// `[limits]`.
-pub const LIMITS: Shape =
-    Shape { label: "[limits]", keys: &[read("request_bytes"), read("held_bytes")] };
+pub const LIMITS: Shape = Shape {
+    label: "[limits]",
+    keys: &[read("request_bytes"), read("held_bytes"), read("hold_output_max")],
+};
+
+/// `[ledger]`.
+pub const LEDGER: Shape = Shape {
+    label: "[ledger]",
+    keys: &[
+        read("enabled"),
+        read("slab_dir"),
+        read("segment_bytes"),
+        read("when_full"),
+        read("orphans"),
+    ],
+};
 
 /// `[deadlines]`.
 pub const DEADLINES: Shape = Shape {
@@ -139,7 +185,9 @@ pub const SHAPES: &[&Shape] = &[
     &ALIAS,
     &KEY,
     &PRICE,
+    &FALLBACK,
     &LIMITS,
+    &LEDGER,
     &DEADLINES,
 ];
 

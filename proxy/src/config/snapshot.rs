@@ -1,13 +1,12 @@
 //! The compiled configuration: immutable, indexed, versioned. What a shard reads.
 
-use crate::exchange::bundle::Bundle;
 use crate::exchange::ids::{CredentialIx, ProviderId};
 use crate::exchange::plan::Candidate;
-use crate::exchange::price::PriceList;
+use crate::exchange::price::{Mode, MoneyTerms, PriceList};
+use crate::exchange::rules::WhenFull;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Published whole, validated whole, never mutated.
@@ -21,10 +20,12 @@ pub struct Snapshot {
     pub models: HashMap<Box<str>, Box<[Candidate]>>,
     /// Other spellings of a public model name, or of `provider/model`.
     pub aliases: HashMap<Box<str>, Box<str>>,
-    /// SHA-256 of the key → its bundle.
-    pub keys: HashMap<[u8; 32], Arc<Bundle>>,
     /// What tokens cost.
     pub prices: PriceList,
+    /// How money is held and priced.
+    pub terms: MoneyTerms,
+    /// What happens to new exchanges that cannot be recorded.
+    pub when_full: WhenFull,
     /// Every deadline, named.
     pub deadlines: Deadlines,
     /// Every configurable bound.
@@ -50,6 +51,8 @@ pub struct Provider {
     pub credentials: Box<[Credential]>,
     /// Names of models it serves when none is configured: exact, or ending in `*`.
     pub serves: Box<[Box<str>]>,
+    /// Who pays it, and what a key pays for that.
+    pub mode: Mode,
 }
 
 /// Where a provider lives.

@@ -4,12 +4,14 @@
 use super::snapshot::{Host, ProviderKind};
 use super::*;
 use crate::exchange::ids::ProviderId;
+use crate::exchange::price::Mode;
 use crate::io::runtime::Choice;
 use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
 mod docs;
+mod governing;
 mod mutations;
 mod refusals;
 mod secrets;
@@ -31,6 +33,7 @@ impl World {
             ("LOCAL_API_KEY", SECRET.to_owned()),
             ("EMPTY", String::new()),
             ("BROKEN", format!("{SECRET}\r\nX-Evil: 1")),
+            ("HOME", "/home/op".to_owned()),
         ];
         let files = [
             ("/etc/tollgate/secret", format!("{SECRET}\n")),
@@ -66,9 +69,9 @@ const PRICES: &str = r#"{"version": 9, "models": [
     {"provider": "local", "model": "llama", "tiers": [{"above_input": 0, "input": 1, "output": 2}]}
 ]}"#;
 
-/// Every key that is read, each with a value that is not its default.
+/// Every key that is read, but those of `[price]`, each with a value that is not its default.
 pub(super) const FULL: &str = r#"node = "edge-1"
-
+state_dir = "state"
 [listen]
 data = "127.0.0.1:5180"
 admin = "[::1]:5181"
@@ -83,13 +86,13 @@ kind = "openai"
 base_url = "http://api.openai.test/v1/"
 credentials = [{ name = "main", key = "${OPENAI_API_KEY}" }]
 models = ["gpt-*", "o3"]
-
+markup = "1.2"
 [[provider]]
 name = "claude"
 kind = "anthropic"
 base_url = "http://127.0.0.1:9001"
 credentials = [{ name = "main", key = "file:secret" }]
-
+mode = "platform_fee"
 [[model]]
 name = "fast"
 candidates = [{ provider = "openai", model = "gpt-4o-mini" }]
@@ -114,7 +117,7 @@ sha256 = "1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 [limits]
 request_bytes = "1MiB"
 held_bytes = 4194304
-
+hold_output_max = 512
 [deadlines]
 connect = "1s"
 first_byte = "2m"
@@ -125,6 +128,24 @@ client_idle = "1h"
 write_stall = "6s"
 pooled = "7s"
 drain = "8s"
+
+[ledger]
+enabled = true
+slab_dir = "/dev/shm/slabs"
+segment_bytes = "16MiB"
+when_full = "serve_unrecorded"
+orphans = "charge_hold"
+
+[[key]]
+name = "limited"
+sha256 = "2123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+requests_per_minute = 60
+concurrent = 0
+budget_total = "1.00"
+budget_month = "0.5"
+strict = true
+expires = "2027-01-01T02:00:00+02:00"
+models = ["GPT-*", "openai/o3"]
 "#;
 
 pub(super) const MINIMAL: &str = r#"
@@ -172,8 +193,15 @@ fn a_minimal_file_gets_every_default() {
     let bounds = config.snapshot.bounds;
     assert_eq!((bounds.request_bytes, bounds.held_bytes), (32 << 20, 64 << 20));
     assert_eq!(config.snapshot.prices.version, 20_261_130);
-    let warnings: Vec<&str> = config.warnings.iter().map(|w| &*w.text).collect();
-    assert_eq!(warnings, ["there is no [[key]]: every call will be refused"]);
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+    let ledger = config.ledger.unwrap();
+    assert_eq!(ledger.state_dir, Path::new("/home/op/.local/state/tollgate"));
+    assert_eq!((ledger.slab_dir, ledger.runtime_dir), (None, None));
+    assert_eq!(ledger.segment_bytes, ledger::SEGMENT_BYTES);
+    assert_eq!((ledger.orphans, ledger.when_full), Default::default());
+    let terms = &config.snapshot.terms;
+    assert_eq!((terms.hold_output_max, &terms.fallback), (4096, &None));
+    assert_eq!(config.snapshot.provider(ProviderId(0)).mode, Mode::default());
 }
 
 #[test]
@@ -208,8 +236,8 @@ fn every_key_of_a_full_file_is_in_the_result() {
     for (n, byte) in digest.iter_mut().enumerate() {
         *byte = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef][n % 8];
     }
-    assert_eq!(&*snapshot.keys[&digest].name, "first");
-    assert_eq!(snapshot.keys.len(), 2);
+    assert_eq!((&*config.keys[0].name, config.keys[0].digest), ("first", digest));
+    assert_eq!(config.keys.len(), 3);
     assert_eq!(snapshot.bounds.request_bytes, 1 << 20);
     assert_eq!(snapshot.bounds.held_bytes, 4 << 20);
     let d = snapshot.deadlines;
@@ -253,7 +281,8 @@ fn what_is_allowed_and_probably_not_meant_is_a_warning_with_its_line() {
         [
             "t:4:8: \"data\" in [listen] is reachable from other machines, without TLS",
             "t:20:8: no route of this version can use a provider of this kind",
-            "t:62:15: no price is known for \"m\" of provider \"openai\": its calls count as zero",
+            "t:80:15: no price is known for \"m\" of provider \"openai\": its calls count as zero, \
+             and keys with a budget cannot make them",
         ]
     );
 }
@@ -271,8 +300,9 @@ fn a_report_tells_all_and_no_secret() {
         "claude (anthropic) at http://127.0.0.1:9001\n",
         "model      fast -> openai/gpt-4o-mini\n",
         "alias      old -> gpt-5",
-        "keys       2",
+        "keys       3",
         "prices     version 20261130",
+        "ledger     /etc/tollgate/state, when full: serve_unrecorded, orphans: charge_hold",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
@@ -281,7 +311,8 @@ fn a_report_tells_all_and_no_secret() {
     assert_eq!(json["warnings"][0]["line"], 20);
     assert_eq!(json["providers"][1]["dialled"], "127.0.0.1:9001");
     assert_eq!(json["models"][0]["candidates"][0]["model"], "gpt-4o-mini");
-    assert_eq!(json["keys"], 2);
+    assert_eq!(json["keys"], 3);
+    assert_eq!(json["ledger"]["state_dir"], "/etc/tollgate/state");
     for shown in [text, json.to_string(), format!("{config:?}")] {
         assert!(!shown.contains(SECRET), "{shown}");
     }

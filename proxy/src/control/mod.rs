@@ -1,6 +1,9 @@
 //! The control thread: ordinary tokio, beside the shards. It may be slow; traffic goes on with
 //! what the shards hold.
 
+pub mod desk;
+pub mod keys;
+pub mod ledger;
 pub mod printing;
 pub mod receipt;
 pub mod resolver;

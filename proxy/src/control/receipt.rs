@@ -3,6 +3,7 @@
 
 use crate::config::snapshot::Snapshot;
 use crate::exchange::ids::RequestId;
+use crate::exchange::keys::KeyTable;
 use crate::exchange::money::PicoUsd;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -16,11 +17,12 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names of a configuration.
-    pub fn of(snapshot: &Snapshot) -> Names {
-        let keys = snapshot.keys.values().map(|bundle| (bundle.key.0, bundle.name.clone()));
+    /// The names of a configuration and of the keys there are now.
+    pub fn of(snapshot: &Snapshot, keys: &KeyTable) -> Names {
+        let mut names = HashMap::new();
+        keys.each(|bundle| drop(names.insert(bundle.key.0, bundle.name.clone())));
         let providers = snapshot.providers.iter().map(|provider| provider.name.clone());
-        Names { keys: keys.collect(), providers: providers.collect() }
+        Names { keys: names, providers: providers.collect() }
     }
 
     /// The name of the key that pays.

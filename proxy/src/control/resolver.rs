@@ -79,14 +79,16 @@ mod tests {
             base_path: "".into(),
             credentials: Box::new([]),
             serves: Box::new([]),
+            mode: Default::default(),
         };
         Snapshot {
             version: 1,
             providers: Box::new([provider]),
             models: HashMap::new(),
             aliases: HashMap::new(),
-            keys: HashMap::new(),
             prices: Default::default(),
+            terms: Default::default(),
+            when_full: Default::default(),
             deadlines: Default::default(),
             bounds: Default::default(),
         }

@@ -12,7 +12,6 @@ use crate::exchange::ids::RequestId;
 use crate::exchange::money::PicoUsd;
 use client::Answer;
 use std::fmt;
-use std::io;
 use std::time::Duration;
 use store::ending::Ending;
 use store::record::{Settled, flag};
@@ -33,7 +32,7 @@ impl Failure {
         Failure(text.into())
     }
 
-    fn start(error: io::Error) -> Failure {
+    fn start(error: impl fmt::Display) -> Failure {
         Failure(format!("it did not start: {error}"))
     }
 }
@@ -56,7 +55,7 @@ pub fn run(say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     let cost = PicoUsd(paid.cost_picousd);
     say(&format!("3 calls, 1 refused, 2 settled, {cost} in all; every check above held."));
     say("Next: README.md, \"A first configuration\".");
-    world.node.drain();
+    world.node.drain().map_err(|error| Failure::new(format!("the ledger: {error}")))?;
     world.standin.stop().map_err(|error| Failure::new(format!("the stand-in: {error}")))
 }
 
@@ -151,7 +150,7 @@ fn show(answer: &Answer, say: &mut dyn FnMut(&str)) {
 }
 
 fn receipt(world: &World, record: &Settled, say: &mut dyn FnMut(&str)) {
-    let names = Names::of(&world.config.snapshot);
+    let names = Names::of(&world.config.snapshot, &world.node.keys);
     let rows = receipt::rows(record, &names);
     receipt::lines(&rows).iter().for_each(|line| say(line));
 }

@@ -7,7 +7,7 @@ use crate::server::{Node, Options};
 use loadtest::standin::{self, Standin};
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Shards of the demo: two show that there are several.
 const SHARDS: usize = 2;
@@ -24,6 +24,8 @@ pub(super) struct World {
     pub(super) node: Node,
     pub(super) config: Config,
     pub(super) key: String,
+    /// Everything durable of it; goes with the demo.
+    _home: Home,
 }
 
 impl World {
@@ -31,27 +33,52 @@ impl World {
         let standin = Standin::start(standin::Config::default())
             .map_err(|error| Failure::new(format!("the stand-in did not start: {error}")))?;
         let key = mint_key().map_err(Failure::start)?;
-        let text = configuration(standin.addr(), &key);
+        let home = Home::make().map_err(Failure::start)?;
+        let text = configuration(standin.addr(), &key, &home);
         let config = config::parse("demo.toml", &text, &Fixed)
             .map_err(|errors| Failure::new(errors.to_string()))?;
         let node = Node::start(&config, &Options { keep_records: true, pin: false })
             .map_err(Failure::start)?;
-        Ok(World { standin, node, config, key })
+        Ok(World { standin, node, config, key, _home: home })
+    }
+}
+
+/// A folder of the demo's own, removed in the end.
+pub(super) struct Home(pub(super) PathBuf);
+
+impl Home {
+    fn make() -> io::Result<Home> {
+        let mut bytes = [0; 8];
+        let random = ring::rand::SystemRandom::new();
+        ring::rand::SecureRandom::fill(&random, &mut bytes).map_err(|_| io::ErrorKind::Other)?;
+        let name = format!("tollgate-demo-{:016x}", u64::from_le_bytes(bytes));
+        let folder = std::env::temp_dir().join(name);
+        // Nobody else's: a folder that is there already is an error.
+        std::fs::create_dir(&folder)?;
+        Ok(Home(folder))
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // What cannot be removed is in the folder for what is temporary.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 /// A provider of a name that the price list knows, so that the receipts have real prices.
-fn configuration(standin: SocketAddr, key: &str) -> String {
+fn configuration(standin: SocketAddr, key: &str, home: &Home) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, key.as_bytes());
     let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     format!(
-        "[listen]\ndata = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
+        "state_dir = \"{}\"\n[listen]\ndata = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
          [shards]\ncount = {SHARDS}\n\
          [[provider]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"http://{standin}/v1\"\n\
          credentials = [{{ name = \"main\", key = \"${{STANDIN_KEY}}\" }}]\n\
          models = [\"gpt-*\"]\n\
-         [alias]\nfast = \"openai/gpt-4o-mini\"\n\
-         [[key]]\nname = \"demo\"\nsha256 = \"{digest}\"\n"
+         [alias]\nfast = \"openai/gpt-4o-mini\"\n[ledger]\nenabled = false\n\
+         [[key]]\nname = \"demo\"\nsha256 = \"{digest}\"\n",
+        home.0.display()
     )
 }
 

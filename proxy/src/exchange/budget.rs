@@ -9,6 +9,7 @@
 //! Bounds: [`BUDGETS_MAX`] budgets a call. A chain grows by one window a period and is walked
 //! from its beginning, which is the current window when the bundle was made.
 
+use super::ids::BudgetId;
 use super::money::PicoUsd;
 use super::time::UnixMs;
 use super::window::{Period, WindowId};
@@ -32,6 +33,8 @@ pub enum Scope {
 /// One budget.
 #[derive(Debug)]
 pub struct Budget {
+    /// Its number in the ledger.
+    pub id: BudgetId,
     /// Whose money.
     pub scope: Scope,
     /// How often it begins anew.
@@ -44,6 +47,7 @@ pub struct Budget {
 impl Budget {
     /// A budget whose current window is that of `now`, with what was settled in it before.
     pub fn new(
+        id: BudgetId,
         scope: Scope,
         period: Period,
         limit: MoneyLimit,
@@ -52,7 +56,7 @@ impl Budget {
     ) -> Budget {
         let window = period.window(now);
         let first = Arc::new(MoneyWindow::new(window, limit, spent));
-        let budget = Budget { scope, period, first, reached: AtomicU32::new(window.id.0) };
+        let budget = Budget { id, scope, period, first, reached: AtomicU32::new(window.id.0) };
         budget.prepare(now);
         budget
     }
@@ -122,7 +126,7 @@ mod tests {
     }
 
     fn monthly(now: UnixMs) -> Budget {
-        Budget::new(Scope::Key, Period::Month, limit(100), PicoUsd(40), now)
+        Budget::new(BudgetId(1), Scope::Key, Period::Month, limit(100), PicoUsd(40), now)
     }
 
     #[test]
@@ -175,7 +179,8 @@ mod tests {
 
     #[test]
     fn a_total_has_one_window() {
-        let budget = Budget::new(Scope::Key, Period::Total, limit(5), PicoUsd(0), NOVEMBER);
+        let budget =
+            Budget::new(BudgetId(1), Scope::Key, Period::Total, limit(5), PicoUsd(0), NOVEMBER);
         budget.prepare(UnixMs(u64::MAX - 1));
         assert!(std::ptr::eq(budget.current(UnixMs(u64::MAX - 1)), budget.current(NOVEMBER)));
     }

@@ -22,13 +22,6 @@ pub enum KeyState {
     Disabled,
 }
 
-/// Who calls: what the credential in the head stands for.
-#[derive(Clone, Debug)]
-pub struct Principal {
-    /// The key's bundle, shared node-wide.
-    pub bundle: Arc<Bundle>,
-}
-
 /// Everything that holds for one key.
 #[derive(Debug)]
 pub struct Bundle {
@@ -36,10 +29,12 @@ pub struct Bundle {
     pub key: KeyId,
     /// Its name, for people.
     pub name: Box<str>,
+    /// Its project; 0 is none.
+    pub project: u32,
     /// Its limits.
     pub limits: Limits,
-    /// One store here is seen by every shard at once.
-    state: AtomicU32,
+    /// One store here is seen by every shard at once, by whichever bundle of the key.
+    state: Arc<AtomicU32>,
 }
 
 impl Bundle {
@@ -50,7 +45,19 @@ impl Bundle {
 
     /// An active key.
     pub fn with_limits(key: KeyId, name: &str, limits: Limits) -> Bundle {
-        Bundle { key, name: name.into(), limits, state: AtomicU32::new(ACTIVE) }
+        let state = Arc::new(AtomicU32::new(ACTIVE));
+        Bundle { key, name: name.into(), project: 0, limits, state }
+    }
+
+    /// The same key with other limits: the state word stays one.
+    pub fn changed(&self, limits: Limits) -> Bundle {
+        Bundle {
+            key: self.key,
+            name: self.name.clone(),
+            project: self.project,
+            limits,
+            state: self.state.clone(),
+        }
     }
 
     /// What the state word says now.
@@ -114,5 +121,6 @@ mod tests {
         bundle.enable();
         bundle.disable();
         assert_eq!(bundle.standing(), Err(Refusal::KeyRevoked));
+        assert_eq!(bundle.changed(Limits::default()).standing(), Err(Refusal::KeyRevoked));
     }
 }

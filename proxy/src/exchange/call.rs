@@ -17,6 +17,18 @@ pub enum Dialect {
     Gemini,
 }
 
+impl Dialect {
+    /// Its number in records, for ever.
+    pub fn number(self) -> u8 {
+        match self {
+            Dialect::Chat => 1,
+            Dialect::Messages => 2,
+            Dialect::Responses => 3,
+            Dialect::Gemini => 4,
+        }
+    }
+}
+
 /// A route of the data port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {

@@ -12,6 +12,10 @@ impl fmt::Display for KeyId {
     }
 }
 
+/// A budget's number in the ledger; 0 is a budget that the ledger does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct BudgetId(pub u32);
+
 /// A provider's place in the snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProviderId(pub u16);

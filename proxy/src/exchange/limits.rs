@@ -5,9 +5,10 @@
 //! change neither forgets nor forgives.
 
 use super::budget::{Budget, Scope};
+use super::ids::BudgetId;
 use super::models::AllowList;
 use super::money::PicoUsd;
-use super::time::UnixMs;
+use super::time::{MonoNs, UnixMs};
 use super::window::Period;
 use super::words::{Counter, GcraWord, MoneyLimit};
 use std::sync::Arc;
@@ -31,13 +32,22 @@ pub struct KeyLimits {
     pub models: Option<AllowList>,
 }
 
-/// What was settled for a key in the windows in force, as the ledger tells after a restart.
+/// Where the ledger keeps the budgets of a key, and what stands there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Ever.
-    pub total: PicoUsd,
-    /// This month.
-    pub month: PicoUsd,
+pub struct Books {
+    /// Of the total budget.
+    pub total: Book,
+    /// Of the monthly one, in the window in force.
+    pub month: Book,
+}
+
+/// One budget's account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Book {
+    /// The budget's number in the ledger.
+    pub id: BudgetId,
+    /// What was settled in the window in force, as the ledger tells after a restart.
+    pub spent: PicoUsd,
 }
 
 /// Limits and their words.
@@ -75,15 +85,30 @@ pub struct Concurrency {
     pub inside: Arc<Counter>,
 }
 
+/// Nanoseconds of the minute a rate is given for.
+const MINUTE_NS: u64 = 60_000_000_000;
+
+impl RequestRate {
+    /// How many requests would pass at this instant, one after the other.
+    pub fn left(&self, now: MonoNs) -> u32 {
+        if self.per_minute == 0 {
+            return 0;
+        }
+        let interval = MINUTE_NS.div_ceil(self.per_minute.into());
+        let used = self.word.read().saturating_sub(now.0).div_ceil(interval);
+        self.per_minute.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX))
+    }
+}
+
 impl Limits {
     /// The limits of a key that has not been seen since the node started.
-    pub fn new(values: KeyLimits, spent: Spent, now: UnixMs) -> Limits {
-        Limits::following(&Limits::default(), values, spent, now)
+    pub fn new(values: KeyLimits, books: Books, now: UnixMs) -> Limits {
+        Limits::following(&Limits::default(), values, books, now)
     }
 
-    /// Changed limits of a key: words that exist go on counting. `spent` is for budgets that were
+    /// Changed limits of a key: words that exist go on counting. `books` is for budgets that were
     /// not there before. For the control thread alone.
-    pub fn following(before: &Limits, values: KeyLimits, spent: Spent, now: UnixMs) -> Limits {
+    pub fn following(before: &Limits, values: KeyLimits, books: Books, now: UnixMs) -> Limits {
         let requests = values.requests_per_minute.map(|per_minute| {
             let word = before.requests.as_ref().map(|rate| rate.word.clone());
             RequestRate { per_minute, word: word.unwrap_or_default() }
@@ -93,17 +118,17 @@ impl Limits {
             Concurrency { max, inside: inside.unwrap_or_default() }
         });
         let budgets = [
-            (Period::Total, values.budget_total, spent.total),
-            (Period::Month, values.budget_month, spent.month),
+            (Period::Total, values.budget_total, books.total),
+            (Period::Month, values.budget_month, books.month),
         ];
-        let budgets = budgets.into_iter().filter_map(|(period, limit, spent)| {
+        let budgets = budgets.into_iter().filter_map(|(period, limit, book)| {
             let limit = limit?;
             let known = before.budgets.iter().find(|budget| budget.period == period);
             if let Some(budget) = known {
                 budget.set_limit(limit);
                 return Some(budget.clone());
             }
-            Some(Arc::new(Budget::new(Scope::Key, period, limit, spent, now)))
+            Some(Arc::new(Budget::new(book.id, Scope::Key, period, limit, book.spent, now)))
         });
         Limits {
             requests,
@@ -132,11 +157,11 @@ mod tests {
             budget_total: money(0),
             ..KeyLimits::default()
         };
-        let zero = Limits::new(zero, Spent::default(), UnixMs(0));
+        let zero = Limits::new(zero, Books::default(), UnixMs(0));
         assert_eq!(zero.requests.unwrap().per_minute, 0);
         assert_eq!(zero.concurrent.unwrap().max, 0);
         assert_eq!(zero.budgets[0].current(UnixMs(0)).limit().pico(), PicoUsd(0));
-        let none = Limits::new(KeyLimits::default(), Spent::default(), UnixMs(0));
+        let none = Limits::new(KeyLimits::default(), Books::default(), UnixMs(0));
         assert!(none.requests.is_none() && none.concurrent.is_none() && none.budgets.is_empty());
     }
 
@@ -148,16 +173,18 @@ mod tests {
             budget_month: money(month),
             ..KeyLimits::default()
         };
-        let spent = Spent { total: PicoUsd(7), month: PicoUsd(3) };
-        let before = Limits::new(values(1, 100), spent, UnixMs(0));
+        let book = |id, spent| Book { id: BudgetId(id), spent: PicoUsd(spent) };
+        let books = Books { total: book(1, 7), month: book(2, 3) };
+        let before = Limits::new(values(1, 100), books, UnixMs(0));
         assert!(before.concurrent.as_ref().unwrap().inside.enter(1));
         let mut changed = values(2, 50);
         changed.budget_total = money(20);
-        let after = Limits::following(&before, changed, spent, UnixMs(0));
+        let after = Limits::following(&before, changed, books, UnixMs(0));
         assert_eq!(after.concurrent.as_ref().unwrap().inside.inside(), 1);
         assert!(Arc::ptr_eq(&after.requests.unwrap().word, &before.requests.unwrap().word));
         let [total, month] = &after.budgets[..] else { panic!("{:?}", after.budgets) };
         assert_eq!((total.period, total.current(UnixMs(0)).remaining()), (Period::Total, 13));
         assert_eq!((month.period, month.current(UnixMs(0)).remaining()), (Period::Month, 47));
+        assert_eq!((total.id, month.id), (BudgetId(1), BudgetId(2)));
     }
 }

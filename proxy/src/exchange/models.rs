@@ -37,6 +37,14 @@ impl AllowList {
         if list.len() > MODELS_MAX { Err(TooManyModels) } else { Ok(AllowList(list)) }
     }
 
+    /// The patterns as they are compared: in lower case, without a client's suffix.
+    pub fn patterns(&self) -> impl Iterator<Item = String> + '_ {
+        self.0.iter().map(|pattern| {
+            let end = if pattern.open { "*" } else { "" };
+            format!("{}{end}", pattern.text)
+        })
+    }
+
     /// Whether a bare name is allowed.
     pub fn allows(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| pattern.fits(plain(name).bytes()))
@@ -109,6 +117,14 @@ mod tests {
             let list = AllowList::new(patterns.iter().copied()).unwrap();
             assert_eq!(list.allows_at(provider, model), allowed, "{patterns:?} {provider}/{model}");
         }
+    }
+
+    #[test]
+    fn written_down_and_read_again_it_is_the_same_list() {
+        let list = AllowList::new(["GPT-4o*", " Claude-x[1M] ", "p/*", "*"]).unwrap();
+        let written: Vec<String> = list.patterns().collect();
+        assert_eq!(written, ["gpt-4o*", "claude-x", "p/*", "*"]);
+        assert_eq!(AllowList::new(written.iter().map(String::as_str)), Ok(list));
     }
 
     #[test]

@@ -27,6 +27,21 @@ pub struct Rates {
     pub audio_out: u64,
 }
 
+impl Rates {
+    /// The highest of them.
+    pub fn dearest(&self) -> u64 {
+        let rest = [
+            self.cache_read,
+            self.cache_write_5m,
+            self.cache_write_1h,
+            self.output,
+            self.audio_in,
+            self.audio_out,
+        ];
+        rest.into_iter().fold(self.input, u64::max)
+    }
+}
+
 /// A tier: the rates that apply above a number of input tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tier {
@@ -118,6 +133,9 @@ impl Default for Mode {
     }
 }
 
+/// Longest model name that is looked up in another spelling: no provider has one half as long.
+const NAME_BYTES_MAX: usize = 256;
+
 /// The versioned list.
 #[derive(Clone, Debug, Default)]
 pub struct PriceList {
@@ -152,9 +170,18 @@ impl PriceList {
     /// a snapshot (`-2025-08-07`, `-20250807`). Never a neighbour by prefix.
     pub fn lookup(&self, provider: &str, model: &str) -> Option<PriceIx> {
         self.find(provider, model).or_else(|| {
-            let lower = model.to_ascii_lowercase();
-            self.find(provider, &lower).or_else(|| self.find(provider, undated(&lower)?))
+            let mut room = [0; NAME_BYTES_MAX];
+            let lower = room.get_mut(..model.len())?;
+            lower.copy_from_slice(model.as_bytes());
+            lower.make_ascii_lowercase();
+            let lower = std::str::from_utf8(lower).ok()?;
+            self.find(provider, lower).or_else(|| self.find(provider, undated(lower)?))
         })
+    }
+
+    /// The names that have a price at a provider, in no order.
+    pub fn names(&self, provider: &str) -> impl Iterator<Item = &str> {
+        self.by_name.get(provider).into_iter().flat_map(|models| models.keys().map(|name| &**name))
     }
 
     /// The price at a place of this list.

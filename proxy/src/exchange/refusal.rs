@@ -94,6 +94,8 @@ pub enum Refusal {
     ModelUnavailable,
     /// The shard holds as many body bytes as it may.
     NodeBusy,
+    /// No slot is free for the call's record, or the ledger takes none.
+    LedgerBusy,
     /// The node is stopping.
     ShuttingDown,
     /// No connection to the upstream could be had.
@@ -254,6 +256,10 @@ impl Refusal {
             Refusal::NodeBusy => Face {
                 retry_after_s: Some(BUSY_RETRY_AFTER_S),
                 ..face(503, "node_busy", "This node holds as many request bytes as it may.")
+            },
+            Refusal::LedgerBusy => Face {
+                retry_after_s: Some(BUSY_RETRY_AFTER_S),
+                ..face(503, "ledger_busy", "This node cannot record more calls at the moment.")
             },
             Refusal::ShuttingDown => Face {
                 retry_after_s: Some(BUSY_RETRY_AFTER_S),

@@ -7,7 +7,7 @@
 use super::time::UnixMs;
 
 /// Milliseconds of a day; UTC has no other length here.
-const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+pub(super) const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// Days from the first of March of the year 0 to the first of January 1970.
 const DAYS_BEFORE_1970: u64 = 719_468;
@@ -82,7 +82,7 @@ pub fn month(at: UnixMs) -> u64 {
 
 /// Year and month (1 to 12). Years are counted from March here, so that the leap day is the last
 /// of its year and the lengths of the months repeat every five.
-fn year_and_month(at: UnixMs) -> (u64, u64) {
+pub(super) fn year_and_month(at: UnixMs) -> (u64, u64) {
     let days = at.0 / DAY_MS + DAYS_BEFORE_1970;
     let (cycle, day) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -93,7 +93,7 @@ fn year_and_month(at: UnixMs) -> (u64, u64) {
 }
 
 /// Days from 1970 to the first of a month, for years from 1970.
-fn days_before(year: u64, month: u64) -> u64 {
+pub(super) fn days_before(year: u64, month: u64) -> u64 {
     let (year, from_march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (cycle, year) = (year / 400, year % 400);
     let day_of_year = (153 * from_march + 2) / 5;

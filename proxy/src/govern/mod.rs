@@ -22,6 +22,13 @@ use layers::requests::Requests;
 /// The layers; this line is their order.
 pub type Governance = stack![Expiry, InFlight, Requests, Models, Money];
 
+/// The layers of routes that cost nothing: the model list, and counting tokens. A client asks for
+/// dozens of counts within a blink, so they have no part in the requests of the minute.
+pub type Passing = stack![Expiry, InFlight];
+
+/// What those took.
+pub type PassingHeld = <Passing as Layer>::Hold;
+
 /// What the layers took for one exchange.
 pub type Held = <Governance as Layer>::Hold;
 

@@ -356,7 +356,7 @@ fn a_clock_that_goes_back(_: &Value) {
     };
     let limits = crate::exchange::limits::Limits::new(
         limits,
-        crate::exchange::limits::Spent::default(),
+        crate::exchange::limits::Books::default(),
         UnixMs(december - HOUR_MS),
     );
     let bundle = Bundle::with_limits(crate::exchange::ids::KeyId(1), "test", limits);

@@ -171,6 +171,15 @@ impl Wheel {
         }
     }
 
+    /// Fires every armed timer: what still waits is to end now.
+    pub fn fire_all(&self) {
+        for entry in &mut self.timers.borrow_mut().entries {
+            if entry.deadline != NEVER {
+                entry.fire();
+            }
+        }
+    }
+
     /// The tick the hand stands at.
     pub fn tick(&self) -> u64 {
         self.now_tick.get()

@@ -2,6 +2,7 @@
 //! scrapes: no shared cache line, no locked instruction.
 
 use crate::exchange::call::Route;
+pub use crate::exchange::codes::CODES;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number only its shard writes.
@@ -35,46 +36,9 @@ impl Counter {
     }
 }
 
-/// Every code a refusal can have, in the order of its counter.
-pub const REFUSAL_CODES: [&str; 33] = [
-    "invalid_request",
-    "model_missing",
-    "model_unavailable",
-    "price_unknown",
-    "invalid_api_key",
-    "budget_exceeded",
-    "key_revoked",
-    "key_expired",
-    "model_not_allowed",
-    "not_found",
-    "model_not_found",
-    "method_not_allowed",
-    "request_timeout",
-    "length_required",
-    "request_too_large",
-    "unsupported_media_type",
-    "expectation_failed",
-    "upgrade_required",
-    "rate_limited",
-    "concurrency_limited",
-    "budget_reserved",
-    "insufficient_quota",
-    "header_too_large",
-    "not_implemented",
-    "node_busy",
-    "shutting_down",
-    "upstream_unreachable",
-    "upstream_timeout",
-    "upstream_cut",
-    "upstream_invalid",
-    "empty_completion",
-    "upstream_auth",
-    "internal",
-];
-
-/// A counter for each of [`REFUSAL_CODES`]: more than the standard library has defaults for.
+/// A counter for each of [`CODES`]: more than the standard library has defaults for.
 #[derive(Debug)]
-pub struct PerCode([Counter; REFUSAL_CODES.len()]);
+pub struct PerCode([Counter; CODES.len()]);
 
 impl Default for PerCode {
     fn default() -> PerCode {
@@ -133,8 +97,20 @@ pub struct Counters {
     pub panics: Counter,
     /// Body bytes held now beyond the first buffers.
     pub held_bytes: Counter,
-    /// Records settled.
+    /// Exchanges settled.
     pub records: Counter,
+    /// Exchanges served without a record, as configured.
+    pub unrecorded: Counter,
+    /// Refusals with a record, their own or a counted one.
+    pub refusal_records: Counter,
+    /// Refusals of known keys that no record could be had for.
+    pub refusals_unrecorded: Counter,
+    /// Successes that had no price.
+    pub price_missing: Counter,
+    /// Pico-dollars held, all in all.
+    pub held_picousd: Counter,
+    /// Pico-dollars booked above holds.
+    pub overrun_picousd: Counter,
     /// Records nobody could be told of, for lack of room.
     pub records_lost: Counter,
 }
@@ -150,7 +126,7 @@ impl Counters {
 
     /// Counts a refusal.
     pub fn refused(&self, code: &str) {
-        if let Some(at) = REFUSAL_CODES.iter().position(|known| *known == code) {
+        if let Some(at) = CODES.iter().position(|known| *known == code) {
             self.refusals[at].increment();
         }
     }

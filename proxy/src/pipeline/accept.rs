@@ -5,7 +5,7 @@
 //! then asked back, and the kernel only says when there is something to read.
 
 use super::client::{Client, Presence, SCRATCH_KEPT};
-use super::open::Held;
+use super::held::Held;
 use super::parse::{self, Kept, Request};
 use super::refuse::{self, Origin};
 use super::{After, local, routes, settle};
@@ -30,11 +30,11 @@ const LENT: Duration = Duration::from_secs(5);
 
 /// Serves a connection to its end.
 pub async fn connection<I: Io>(shard: Rc<Shard<I>>, stream: I::Stream) {
-    let mut held = Held::default();
     shard.counters.connections.increment();
     shard.counters.connections_open.increment();
+    let mut holding = Holding { shard: &shard, held: Held::default(), cut: Ending::Shutdown };
     let panicked = {
-        let mut serving = pin!(serve(&shard, stream, &mut held));
+        let mut serving = pin!(serve(&shard, stream, &mut holding.held));
         poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx))) {
             Ok(poll) => poll.map(|()| false),
             Err(_) => std::task::Poll::Ready(true),
@@ -43,11 +43,24 @@ pub async fn connection<I: Io>(shard: Rc<Shard<I>>, stream: I::Stream) {
     };
     if panicked {
         shard.counters.panics.increment();
+        holding.cut = Ending::Internal;
     }
-    if held.open {
-        settle::close(&shard, &mut held, &Outcome { ending: Ending::Internal, status: 0 });
-    }
+    drop(holding);
     shard.counters.connections_open.decrement();
+}
+
+/// Settles what a connection leaves under way: a panic does, and a shard that ends before it.
+struct Holding<'s, I: Io> {
+    shard: &'s Shard<I>,
+    held: Held,
+    cut: Ending,
+}
+
+impl<I: Io> Drop for Holding<'_, I> {
+    fn drop(&mut self) {
+        let outcome = Outcome { ending: self.cut, status: 0 };
+        settle::close(self.shard, &mut self.held, &outcome);
+    }
 }
 
 /// A request under way, from its first byte to the end of its answer: what a drain waits for.
@@ -75,7 +88,7 @@ async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
                 Route::ChatCompletions => {
                     super::run(shard, &mut client, held, &request, origin).await
                 }
-                _ => local::answer(shard, &mut client, &request, origin).await,
+                _ => local::answer(shard, &mut client, held, &request, origin).await,
             },
             Next::Refused(refusal, origin) => {
                 refuse::answer(shard, &mut client, refusal, origin).await

@@ -1,14 +1,15 @@
 //! The credential in the head → who calls. Before a body byte is read.
 //!
 //! A connection remembers the last credential that was good, so that a client that sends the same
-//! one with every call is hashed and looked up once. Only the key's state is read every time.
+//! one with every call is hashed and looked up once. Only the key's state is read every time. The
+//! count of a remembered bundle is this thread's: shards that serve one key share no count.
 
 use super::client::Client;
-use crate::config::snapshot::Snapshot;
-use crate::exchange::bundle::{Bundle, Principal};
+use super::held::{Held, Payer};
+use crate::exchange::keys::{Digest, KeyTable};
 use crate::exchange::refusal::Refusal;
 use ring::digest::{SHA256, digest};
-use std::sync::Arc;
+use std::rc::Rc;
 
 /// What a connection's client has shown. Not printable: it holds credentials.
 #[derive(Default)]
@@ -17,17 +18,22 @@ pub(super) struct Caller {
     presented: Vec<u8>,
     /// The last one that was good, and what it stands for.
     known: Vec<u8>,
-    bundle: Option<Arc<Bundle>>,
-    /// The configuration in which it was found.
+    bundle: Option<Payer>,
+    /// The version of the table in which it was found.
     version: u64,
 }
 
-/// Who calls.
+/// Who calls. Whose key is known is noted in `held` even where the key is not good any more: the
+/// refusal leaves a record.
 pub(super) fn identify<S>(
     client: &mut Client<S>,
-    snapshot: &Snapshot,
-) -> Result<Principal, Refusal> {
-    client.caller.identify(snapshot)
+    keys: &KeyTable,
+    held: &mut Held,
+) -> Result<Payer, Refusal> {
+    let bundle = client.caller.identify(keys)?;
+    held.bundle = Some(bundle.clone());
+    bundle.standing()?;
+    Ok(bundle)
 }
 
 impl Caller {
@@ -38,40 +44,37 @@ impl Caller {
     }
 
     /// Who calls. Unknown credentials are not told from missing ones.
-    pub(super) fn identify(&mut self, snapshot: &Snapshot) -> Result<Principal, Refusal> {
+    pub(super) fn identify(&mut self, keys: &KeyTable) -> Result<Payer, Refusal> {
         if self.presented.is_empty() {
             return Err(Refusal::InvalidApiKey);
         }
-        let bundle = match &self.bundle {
-            Some(bundle) if self.is_known(snapshot) => bundle.clone(),
-            _ => self.look_up(snapshot)?,
-        };
-        if !bundle.is_active() {
-            return Err(Refusal::KeyRevoked);
+        match &self.bundle {
+            Some(bundle) if self.is_known(keys) => Ok(bundle.clone()),
+            _ => self.look_up(keys),
         }
-        Ok(Principal { bundle })
     }
 
     /// Compares with what this same connection has sent before: the time it takes tells the
     /// client nothing that it did not say itself.
-    fn is_known(&self, snapshot: &Snapshot) -> bool {
-        self.version == snapshot.version && self.known == self.presented
+    fn is_known(&self, keys: &KeyTable) -> bool {
+        self.version == keys.version() && self.known == self.presented
     }
 
     #[inline(never)]
-    fn look_up(&mut self, snapshot: &Snapshot) -> Result<Arc<Bundle>, Refusal> {
+    fn look_up(&mut self, keys: &KeyTable) -> Result<Payer, Refusal> {
         self.bundle = None;
-        let key = sha256(&self.presented);
-        let bundle = snapshot.keys.get(&key).ok_or(Refusal::InvalidApiKey)?.clone();
+        // Before the look-up: a change in between costs one more, and is not missed.
+        self.version = keys.version();
+        let bundle = keys.find(&sha256(&self.presented)).ok_or(Refusal::InvalidApiKey)?;
+        let bundle = Rc::new(bundle);
         self.known.clone_from(&self.presented);
-        self.version = snapshot.version;
         self.bundle = Some(bundle.clone());
         Ok(bundle)
     }
 }
 
 /// SHA-256, the form in which keys are known.
-fn sha256(text: &[u8]) -> [u8; 32] {
+fn sha256(text: &[u8]) -> Digest {
     let mut out = [0; 32];
     out.copy_from_slice(digest(&SHA256, text).as_ref());
     out
@@ -80,44 +83,30 @@ fn sha256(text: &[u8]) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::bundle::Bundle;
     use crate::exchange::ids::KeyId;
-    use std::collections::HashMap;
-
-    fn snapshot(version: u64, keys: &[(&str, &Arc<Bundle>)]) -> Snapshot {
-        let keys = keys.iter().map(|(text, b)| (sha256(text.as_bytes()), Arc::clone(b)));
-        Snapshot {
-            version,
-            providers: Box::new([]),
-            models: HashMap::new(),
-            aliases: HashMap::new(),
-            keys: keys.collect(),
-            prices: Default::default(),
-            deadlines: Default::default(),
-            bounds: Default::default(),
-        }
-    }
+    use std::sync::Arc;
 
     #[test]
-    fn what_is_remembered_holds_only_for_the_same_text_and_the_same_configuration() {
+    fn what_is_remembered_holds_only_for_the_same_text_and_the_same_keys() {
         let (first, second) =
             (Arc::new(Bundle::new(KeyId(1), "a")), Arc::new(Bundle::new(KeyId(2), "b")));
-        let old = snapshot(1, &[("one", &first), ("two", &second)]);
-        let new = snapshot(2, &[("two", &second)]);
+        let digests = [sha256(b"one"), sha256(b"two")];
+        let keys = KeyTable::of(digests.into_iter().zip([first, second.clone()]));
         let mut caller = Caller::default();
-        let mut who = |snapshot: &Snapshot, text: &str| {
+        let mut who = |text: &str| {
             caller.present(text.as_bytes());
-            caller.identify(snapshot).map(|who| who.bundle.key.0)
+            let bundle = caller.identify(&keys)?;
+            bundle.standing().map(|()| bundle.key.0)
         };
-        assert_eq!(who(&old, ""), Err(Refusal::InvalidApiKey));
-        assert_eq!(who(&old, "one"), Ok(1));
-        assert_eq!(who(&old, "one"), Ok(1));
-        assert_eq!(who(&old, "two"), Ok(2));
-        assert_eq!(who(&old, "three"), Err(Refusal::InvalidApiKey));
-        assert_eq!(who(&old, "one"), Ok(1));
-        assert_eq!(who(&new, "one"), Err(Refusal::InvalidApiKey), "gone from the configuration");
-        assert_eq!(who(&new, ""), Err(Refusal::InvalidApiKey));
-        assert_eq!(who(&new, "two"), Ok(2));
+        assert_eq!(who(""), Err(Refusal::InvalidApiKey));
+        assert_eq!((who("one"), who("one"), who("two")), (Ok(1), Ok(1), Ok(2)));
+        assert_eq!(who("three"), Err(Refusal::InvalidApiKey));
+        assert_eq!(who("one"), Ok(1));
+        keys.put(sha256(b"one"), Arc::new(Bundle::new(KeyId(3), "c")));
+        assert_eq!((who("one"), who("")), (Ok(3), Err(Refusal::InvalidApiKey)));
+        assert_eq!(who("two"), Ok(2));
         second.revoke();
-        assert_eq!(who(&new, "two"), Err(Refusal::KeyRevoked), "seen at once");
+        assert_eq!(who("two"), Err(Refusal::KeyRevoked), "seen at once");
     }
 }

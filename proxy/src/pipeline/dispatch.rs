@@ -3,11 +3,11 @@
 
 use super::answer::AnswerHead;
 use super::client::{Client, Presence};
-use super::open::{Call, Held};
+use super::held::{Held, Stage};
+use super::open::Call;
 use super::parse::Request;
-use super::{Unserved, after_body};
+use super::{Unserved, after_body, settle};
 use crate::config::snapshot::Provider;
-use crate::exchange::refusal::Refusal;
 use crate::exchange::time::MonoNs;
 use crate::govern::walk::{AttemptEnd, Step, Walk};
 use crate::io::buffers::Buffers;
@@ -19,6 +19,8 @@ use crate::upstream::outgoing::{FLAT_MAX, From, Outgoing};
 use crate::upstream::request::{Parts, write_head};
 use codec::http1::{Fields, HeadScan};
 use std::net::SocketAddr;
+use store::ending::StatusClass;
+use store::record::Attempt;
 
 /// A head of an answer, and the connection its body comes from.
 pub(super) struct Answer<S> {
@@ -47,19 +49,45 @@ pub(super) async fn walk<I: Io>(
         if let Step::GiveUp(refusal) = step {
             return Err(after_body(refusal));
         }
-        if !call.principal.bundle.is_active() {
-            return Err(after_body(Refusal::KeyRevoked));
+        if let Some(bundle) = &held.bundle {
+            bundle.standing().map_err(after_body)?;
         }
         if step == Step::Replay {
             shard.counters.replays.increment();
         }
-        held.record.attempts = held.record.attempts.saturating_add(1);
+        held.record.attempt(begun(call));
         shard.counters.attempts.increment();
-        match attempt(shard, client, request, call, held.record.attempts, step).await {
+        match attempt(shard, client, request, call, held, step).await {
             Ok(answer) => return Ok(answer),
             Err(Ended::ClientGone) => return Err(Unserved::ClientGone),
-            Err(Ended::Attempt(end)) => last = Some(end),
+            Err(Ended::Attempt(end)) => {
+                let (class, possibly_billed) = recorded(end, held.stage);
+                held.record.attempt_ended(class, possibly_billed);
+                last = Some(end);
+            }
         }
+    }
+}
+
+/// An attempt as the record lists it.
+fn begun(call: &Call<'_>) -> Attempt {
+    Attempt {
+        provider_id: call.candidate.provider.0,
+        credential_id: call.candidate.credential.0,
+        ..Attempt::default()
+    }
+}
+
+/// What came of an attempt without an answer, and whether the upstream may bill it all the same.
+fn recorded(end: AttemptEnd, stage: Stage) -> (StatusClass, bool) {
+    let sent = stage == Stage::Sent;
+    match end {
+        AttemptEnd::Unreachable => (StatusClass::Unreachable, false),
+        // A reused connection that was dead from the start has carried the request nowhere.
+        AttemptEnd::Dead { reused } => (StatusClass::Cut, sent && !reused),
+        AttemptEnd::Cut => (StatusClass::Cut, sent),
+        AttemptEnd::Timeout => (StatusClass::Timeout, sent),
+        AttemptEnd::Invalid => (StatusClass::Invalid, sent),
     }
 }
 
@@ -73,14 +101,15 @@ async fn attempt<I: Io>(
     client: &mut Client<I::Stream>,
     request: &Request,
     call: &mut Call<'_>,
-    number: u8,
+    held: &mut Held,
     step: Step,
 ) -> Result<Answer<I::Stream>, Ended> {
     let provider = call.snapshot.provider(call.candidate.provider);
     let mut upstream = connection(shard, client, call, provider, step).await?;
     let mut outgoing = Outgoing::new(shard.buffers.take());
     let written = (&mut outgoing, &shard.buffers);
-    write_request(written, client, request, call, provider, number);
+    write_request(written, client, request, call, provider, held.record.attempts);
+    settle::sent(shard, held);
     let begun = shard.mono();
     let outcome = exchange(shard, client, call, &mut upstream, &mut outgoing).await;
     match outcome {

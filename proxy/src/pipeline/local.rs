@@ -2,12 +2,17 @@
 
 use super::body::{self, Rest};
 use super::client::Client;
+use super::held::Held;
 use super::parse::Request;
 use super::refuse::{self, Origin};
-use super::{After, Unserved};
+use super::{After, Unserved, authenticate, resolve, settle};
 use crate::config::snapshot::Snapshot;
-use crate::exchange::call::{Health, Route};
+use crate::exchange::call::{Call, Health, Route};
+use crate::exchange::demand::Demand;
+use crate::exchange::models::AllowList;
 use crate::exchange::refusal::Refusal;
+use crate::govern::Passing;
+use crate::govern::layer::Layer;
 use crate::io::Io;
 use crate::shard::Shard;
 use codec::json::write_string;
@@ -16,26 +21,33 @@ use codec::json::write_string;
 pub(super) async fn answer<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
+    held: &mut Held,
     request: &Request,
     origin: Origin,
 ) -> After {
-    match body_of(shard, client, request).await {
+    match body_of(shard, client, held, request).await {
         Ok((status, body)) => {
+            settle::let_go(shard, held);
             let mut out = shard.buffers.take();
             let write = |out: &mut Vec<u8>| out.extend_from_slice(body.as_bytes());
             refuse::write_json(&mut out, status, &origin, client.caller_id(), write);
             refuse::send(shard, client, out, status, origin).await
         }
         Err(Unserved::Refused(refusal, rest)) => {
+            settle::refused(shard, held, refusal, &origin);
             refuse::answer(shard, client, refusal, origin.with(rest)).await
         }
-        Err(Unserved::ClientGone) => After::Close,
+        Err(Unserved::ClientGone) => {
+            settle::let_go(shard, held);
+            After::Close
+        }
     }
 }
 
 async fn body_of<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
+    held: &mut Held,
     request: &Request,
 ) -> Result<(u16, String), Unserved> {
     let snapshot = shard.snapshot.pin();
@@ -45,14 +57,25 @@ async fn body_of<I: Io>(
             Ok(self::health(health, shard.draining.get()))
         }
         Route::Models => {
-            client.caller.identify(&snapshot)?;
+            let bundle = authenticate::identify(client, &shard.keys, held)?;
             body::discard(shard, client, request).await?;
-            Ok((200, models(&snapshot, request.anthropic)))
+            let call = Call { bundle: &bundle, demand: Demand::default() };
+            let admitted = Passing::default().admit(&call, &mut held.passing, shard.now());
+            admitted.map_err(|refusal| Unserved::Refused(refusal, Rest::Read))?;
+            Ok((200, models(&snapshot, bundle.limits.models.as_ref(), request.anthropic)))
         }
         Route::ChatCompletions | Route::Responses | Route::Unserved(_) => {
             Err(Unserved::Refused(Refusal::NotImplemented, Rest::Unread))
         }
     }
+}
+
+/// Whether the list has the name itself, or what it stands for.
+fn may_use(snapshot: &Snapshot, list: &AllowList, name: &str) -> bool {
+    list.allows(name)
+        || resolve::find(snapshot, name).is_ok_and(|(candidate, sent)| {
+            list.allows_at(&snapshot.provider(candidate.provider).name, sent)
+        })
 }
 
 fn health(health: Health, draining: bool) -> (u16, String) {
@@ -62,12 +85,13 @@ fn health(health: Health, draining: bool) -> (u16, String) {
     }
 }
 
-/// Every public name, in the shape the client knows.
-fn models(snapshot: &Snapshot, anthropic: bool) -> String {
+/// Every public name that the key may use, in the shape the client knows.
+fn models(snapshot: &Snapshot, allowed: Option<&AllowList>, anthropic: bool) -> String {
     let mut names: Vec<&str> = snapshot.models.keys().map(|name| &**name).collect();
     names.extend(snapshot.aliases.keys().map(|name| &**name));
     names.sort_unstable();
     names.dedup();
+    names.retain(|name| allowed.is_none_or(|list| may_use(snapshot, list, name)));
     let mut data = Vec::new();
     for name in &names {
         if !data.is_empty() {

@@ -1,8 +1,8 @@
 //! One request, top to bottom. The order of these lines is the order of a request; no stage calls
 //! the next one.
 //!
-//! In this landing the stages serve one native whole `POST /v1/chat/completions`. The layers of
-//! `admit` and `reserve`, and the external guardrail, come with the money core and later.
+//! In this landing the stages serve one native whole `POST /v1/chat/completions`. Streams and the
+//! external guardrail come later.
 
 pub mod accept; //      connection → one request at a time
 mod parse; //           the head alone → route, framing, credential
@@ -18,14 +18,17 @@ mod settle; //          outcome → record
 
 mod answer;
 mod arriving;
+mod attribution;
 mod client;
 mod headers;
+mod held;
 mod local;
 mod refuse; //          any refusal → client
 mod routes;
 
 use crate::config::snapshot::Snapshot;
-use crate::exchange::bundle::Principal;
+use crate::exchange::bundle::Bundle;
+use crate::exchange::call;
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
 use crate::io::Io;
@@ -33,10 +36,13 @@ use crate::shard::Shard;
 use body::{Received, Rest};
 use client::Client;
 use codec::json::RequestSpans;
-use open::{Call, Held};
+use held::Held;
+use open::Call;
 use parse::Request;
 use refuse::Origin;
 use relay::Delivered;
+pub(crate) use settle::record_counted;
+use store::text::Text;
 
 /// What becomes of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,24 +84,24 @@ async fn run<I: Io>(
     origin: Origin,
 ) -> After {
     let snapshot = shard.snapshot.pin();
-    let served = serve(shard, &snapshot, client, held, request, origin).await;
-    let (outcome, after) = match served {
+    match serve(shard, &snapshot, client, held, request, origin).await {
         Ok(Delivered { outcome, after }) => {
             shard.counters.answered(Some(request.route), outcome.status);
-            (outcome, after)
+            settle::close(shard, held, &outcome);
+            after
         }
         Err(Unserved::Refused(refusal, rest)) => {
-            let after = refuse::answer(shard, client, refusal, origin.with(rest)).await;
-            (settle::refused(refusal), after)
+            let refusal = if shard.cut.get() { Refusal::ShuttingDown } else { refusal };
+            // First: whoever has the whole refusal has its record too, and a client that does not
+            // read holds nothing.
+            settle::refused(shard, held, refusal, &origin);
+            refuse::answer(shard, client, refusal, origin.with(rest)).await
         }
         Err(Unserved::ClientGone) => {
-            (Outcome { ending: Ending::ClientLeft, status: 0 }, After::Close)
+            settle::close(shard, held, &Outcome { ending: Ending::ClientLeft, status: 0 });
+            After::Close
         }
-    };
-    if held.open {
-        settle::close(shard, held, &outcome);
     }
-    after
 }
 
 async fn serve<I: Io>(
@@ -106,10 +112,10 @@ async fn serve<I: Io>(
     request: &Request,
     origin: Origin,
 ) -> Result<Delivered, Unserved> {
-    let principal = authenticate::identify(client, snapshot)?;
-    let (received, spans) = body::read(shard, client, request).await?;
-    let whole = (received, spans);
-    let mut call = opened(shard, snapshot, client, held, principal, whole, origin)?;
+    let bundle = authenticate::identify(client, &shard.keys, held)?;
+    let whole = body::read(shard, client, request).await?;
+    let mut call = opened(shard, snapshot, client, held, &bundle, whole, origin)?;
+    drop(bundle);
     client.watch(&shard.buffers);
     let answer = dispatch::walk(shard, client, request, &mut call, held).await?;
     relay::pump(shard, client, request, &mut call, held, answer).await
@@ -122,13 +128,18 @@ fn opened<'s, I: Io>(
     snapshot: &'s Snapshot,
     client: &mut Client<I::Stream>,
     held: &mut Held,
-    principal: Principal,
+    bundle: &Bundle,
     (received, spans): (Received<'s>, RequestSpans),
     origin: Origin,
 ) -> Result<Call<'s>, Unserved> {
-    admit::gate(shard, &spans).map_err(after_body)?;
+    let now = shard.now();
+    let asks = call::Call { bundle, demand: admit::demand(&spans) };
+    admit::gate(shard, &asks, &spans, held, now).map_err(after_body)?;
     let mut asked = resolve::Asked::default();
     let plan = resolve::plan(snapshot, &received, &spans, &mut asked).map_err(after_body)?;
-    let plan = reserve::funds(plan, &received, &mut client.model).map_err(after_body)?;
-    Ok(open::slot(shard, snapshot, held, principal, received, plan, origin))
+    held.record.model = Text::from(plan.asked);
+    reserve::funds(&asks, snapshot, &plan, held, now).map_err(after_body)?;
+    let plan = reserve::edit(plan, &received, &mut client.model);
+    let whole = (received, &spans);
+    open::slot(shard, snapshot, held, whole, plan, origin, now).map_err(after_body)
 }

@@ -1,37 +1,30 @@
-//! Opens the exchange: from here on exactly one outcome. The record that will be settled is
-//! filled with what is known; it lives in [`Held`], outside the future that a panic unwinds.
+//! Opens the exchange: takes the slab slot its record lives in, and fills it. From here on there
+//! is exactly one outcome.
 
+use super::attribution::{self, Names};
 use super::body::Received;
+use super::held::{Held, Stage};
 use super::refuse::Origin;
 use super::reserve::Reserved;
+use super::settle;
 use crate::config::snapshot::Snapshot;
-use crate::exchange::bundle::Principal;
 use crate::exchange::ids::REQUEST_ID_TEXT;
 use crate::exchange::plan::Candidate;
-use crate::exchange::time::MonoNs;
+use crate::exchange::refusal::Refusal;
+use crate::exchange::rules::WhenFull;
+use crate::exchange::time::{MonoNs, Now};
+use crate::govern;
 use crate::io::Io;
 use crate::shard::Shard;
-use codec::json::Span;
-use store::record::{Head, Settled};
+use codec::json::{RequestSpans, Span};
+use store::record::{Head, Settled, Window, flag};
+use store::tail::Tail;
 use store::text::Text;
-
-/// What a connection's task holds for the exchange under way.
-#[derive(Default)]
-pub(super) struct Held {
-    /// The record, from `open` to `settle`.
-    pub record: Settled,
-    /// Whether an exchange is open.
-    pub open: bool,
-    /// Whether usage and price are in the record.
-    pub priced: bool,
-}
 
 /// Everything later stages need of an opened call.
 pub(super) struct Call<'s> {
     /// Our id, as text.
     pub id: [u8; REQUEST_ID_TEXT],
-    /// Who pays.
-    pub principal: Principal,
     /// Where it goes.
     pub candidate: Candidate,
     /// The request, whole.
@@ -44,34 +37,81 @@ pub(super) struct Call<'s> {
     pub complete: MonoNs,
 }
 
-/// Takes the record into use.
+/// Takes the slot.
 pub(super) fn slot<'s, I: Io>(
     shard: &Shard<I>,
     snapshot: &'s Snapshot,
     held: &mut Held,
-    principal: Principal,
-    received: Received<'s>,
+    (received, spans): (Received<'s>, &RequestSpans),
     reserved: Reserved<'_>,
     origin: Origin,
-) -> Call<'s> {
+    now: Now,
+) -> Result<Call<'s>, Refusal> {
     let Reserved { plan, edit } = reserved;
-    let now = shard.now();
-    held.open = true;
-    held.priced = false;
     held.record = Settled {
-        head: Head {
-            request_id: origin.id.0,
-            key_id: principal.bundle.key.0,
-            opened_unix_ms: now.wall.0,
-            snapshot_version: snapshot.version,
-            provider_id: plan.candidate.provider.0,
-            price_version: snapshot.prices.version,
-            ..Head::default()
-        },
+        head: head(snapshot, held, &plan.candidate, &received, origin, now),
         model: Text::from(plan.asked),
         served_model: Text::from(plan.sent),
     };
+    settle::expect(snapshot, &plan.candidate, held);
+    let mut names = Names::default();
+    let tail = attribution::tail((plan.asked, plan.sent), &received, spans, &mut names);
+    take(shard, snapshot.when_full, held, &tail)?;
+    held.stage = Stage::Open;
     let candidate = plan.candidate;
     let (id, complete) = (origin.id.text(), now.mono);
-    Call { id, principal, candidate, received, edit, snapshot, complete }
+    Ok(Call { id, candidate, received, edit, snapshot, complete })
+}
+
+fn head(
+    snapshot: &Snapshot,
+    held: &Held,
+    candidate: &Candidate,
+    received: &Received<'_>,
+    origin: Origin,
+    now: Now,
+) -> Head {
+    let mut head = Head {
+        request_id: origin.id.0,
+        dialect: origin.dialect.number(),
+        opened_unix_ms: now.wall.0,
+        snapshot_version: snapshot.version,
+        provider_id: candidate.provider.0,
+        price_version: snapshot.prices.version,
+        request_bytes: received.body().len() as u64,
+        ..Head::default()
+    };
+    let Some(bundle) = &held.bundle else { return head };
+    head.key_id = bundle.key.0;
+    head.project_id = bundle.project;
+    let hold = govern::money(&held.layers);
+    head.hold_picousd = hold.amount().0;
+    if bundle.limits.strict {
+        head.set(flag::STRICT);
+    }
+    let budgets = hold.windows().iter().zip(&bundle.limits.budgets);
+    for (place, (window, budget)) in head.windows.iter_mut().zip(budgets) {
+        *place = Window { budget_id: budget.id.0, window_id: window.0 };
+    }
+    head
+}
+
+/// FREE → OPEN, or what is done without.
+fn take<I: Io>(
+    shard: &Shard<I>,
+    when_full: WhenFull,
+    held: &mut Held,
+    tail: &Tail<'_>,
+) -> Result<(), Refusal> {
+    let Some(slab) = &shard.slab else { return Ok(()) };
+    held.slot =
+        if shard.ledger.is_good() { slab.borrow_mut().open(&held.record.head, tail) } else { None };
+    match (&held.slot, when_full) {
+        (Some(_), _) => Ok(()),
+        (None, WhenFull::Refuse) => Err(Refusal::LedgerBusy),
+        (None, WhenFull::ServeUnrecorded) => {
+            shard.counters.unrecorded.increment();
+            Ok(())
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! answer can still be told as an error of its own. The last bytes wait until `settle::price` has
 //! done its part. A broken upstream never becomes a clean end.
 
+mod pricing;
 mod reply;
 mod whole;
 

@@ -78,7 +78,7 @@ fn find_unconfigured<'a>(
             (ProviderId(at.ok_or(Refusal::ModelNotFound)? as u16), name)
         }
     };
-    let price = snapshot.prices.find(&snapshot.provider(provider).name, model);
+    let price = snapshot.prices.lookup(&snapshot.provider(provider).name, model);
     let candidate = Candidate { provider, credential: CredentialIx(0), model: None, price };
     Ok((usable(snapshot, candidate)?, model))
 }

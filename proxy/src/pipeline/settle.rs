@@ -1,24 +1,83 @@
-//! The only place a price is applied, and the only end of an opened exchange.
+//! The only place where a cost is written, and the only end of an exchange.
 //!
-//! `price` runs before the last bytes of an answer go out, so that whoever has the whole answer
-//! has a record; `close` adds how it ended. In this landing the record is handed to whoever
-//! prints it; the slab and the ledger take its place.
+//! `expect` notes what the exchange is charged if the process dies; `price` runs before the last
+//! bytes of an answer go out, so that whoever has the whole answer has a confirm; `close` adds how
+//! it ended, and gives back or trues up what the layers took. A refusal of a known key goes
+//! straight to its end, as a record of its own or counted.
 
-use super::open::{Call, Held};
+use super::held::{Held, Stage};
+use super::open::Call;
+use super::refuse::Origin;
+use crate::config::snapshot::Snapshot;
+use crate::exchange::codes;
+use crate::exchange::money::PicoUsd;
 use crate::exchange::outcome::{Ending, Outcome};
+use crate::exchange::plan::Candidate;
+use crate::exchange::price::Mode;
 use crate::exchange::refusal::Refusal;
+use crate::exchange::time::Now;
+use crate::govern::layer::Layer;
+use crate::govern::price::PriceSource;
+use crate::govern::{self, Governance, Passing, estimate};
 use crate::io::Io;
 use crate::shard::Shard;
-use codec::usage::{Provenance, UsageEnvelope};
-use store::ending;
-use store::record::flag;
+use crate::shard::refused::Trace;
+use codec::usage::{Provenance, UsageEnvelope, UsageFlags};
+use store::ending::{self, Release};
+use store::record::{Head, flag};
+use store::tail::Tail;
 
-/// Writes usage and cost into the record. Called at most once per exchange.
-pub(super) fn price(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
-    let prices = &call.snapshot.prices;
-    let found = call.candidate.price.and_then(|index| prices.at(index));
-    let record = &mut held.record;
-    record.tokens = [
+/// Bits that say where a price comes from.
+const PRICE_FLAGS: u32 = flag::PRICED | flag::PRICE_FALLBACK | flag::PRICE_HINT;
+
+/// Writes the charge that stands until there is a better one: the estimated input.
+pub(super) fn expect(snapshot: &Snapshot, candidate: &Candidate, held: &mut Held) {
+    let usage = UsageEnvelope {
+        input_fresh: held.input_estimate,
+        provenance: Provenance::Estimated,
+        ..UsageEnvelope::default()
+    };
+    charge(snapshot, candidate, held, &usage);
+}
+
+/// OPEN → SENT, before the first byte of an attempt leaves.
+pub(super) fn sent<I: Io>(shard: &Shard<I>, held: &mut Held) {
+    held.stage = Stage::Sent;
+    if let (Some(slab), Some(slot)) = (&shard.slab, &held.slot) {
+        slab.borrow().sent(slot, &held.record.head);
+    }
+}
+
+/// The usage an answer is charged for. `reported` is what it said; of an answer that did not say,
+/// a success is estimated from what was relayed, and an error has used nothing.
+pub(super) fn usage(held: &Held, reported: UsageEnvelope, success: bool) -> UsageEnvelope {
+    if !success || reported.provenance == Provenance::Reported {
+        return reported;
+    }
+    let relayed = estimate::text_tokens(held.record.relayed_bytes, 0);
+    estimate::unreported(&reported, u64::from(held.input_estimate), relayed)
+}
+
+/// SENT → PRICED: usage and cost, before the last bytes go out.
+pub(super) fn price<I: Io>(
+    shard: &Shard<I>,
+    call: &Call<'_>,
+    held: &mut Held,
+    usage: &UsageEnvelope,
+) {
+    charge(call.snapshot, &call.candidate, held, usage);
+    held.stage = Stage::Priced;
+    if let (Some(slab), Some(slot)) = (&shard.slab, &held.slot) {
+        slab.borrow().price(slot, &held.record.head);
+    }
+}
+
+fn charge(snapshot: &Snapshot, candidate: &Candidate, held: &mut Held, usage: &UsageEnvelope) {
+    let found = candidate.price.and_then(|index| snapshot.prices.at(index));
+    let mode = snapshot.provider(candidate.provider).mode;
+    let bill = govern::price::bill(usage, found, None, mode, &snapshot.terms);
+    let head = &mut held.record.head;
+    head.tokens = [
         usage.input_fresh,
         usage.input_cache_read,
         usage.input_cache_write_5m,
@@ -28,37 +87,181 @@ pub(super) fn price(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
         usage.audio_out,
         usage.reasoning_of_output,
     ];
-    record.provenance = match usage.provenance {
+    head.provenance = match usage.provenance {
         Provenance::Reported => ending::Provenance::Reported,
         Provenance::Estimated => ending::Provenance::Estimated,
         Provenance::Missing => ending::Provenance::Missing,
     };
-    record.price_version = prices.version;
-    if found.is_some() {
-        record.set(flag::PRICED);
+    head.mode = match bill.mode {
+        Mode::Managed(_) => ending::Mode::Managed,
+        Mode::PlatformFee => ending::Mode::PlatformFee,
+        Mode::None => ending::Mode::None,
+    };
+    head.markup_ppm = bill.ppm;
+    head.flags &= !(PRICE_FLAGS | flag::USAGE_AMBIGUOUS);
+    head.flags |= match bill.source {
+        PriceSource::Catalogue => flag::PRICED,
+        PriceSource::Fallback => flag::PRICED | flag::PRICE_FALLBACK,
+        PriceSource::Hint => flag::PRICED | flag::PRICE_HINT,
+        PriceSource::Unpriced => 0,
+    };
+    if usage.flags.contains(UsageFlags::AMBIGUOUS) {
+        head.set(flag::USAGE_AMBIGUOUS);
     }
-    record.upstream_cost_picousd = found.map_or(0, |price| price.cost(usage).0);
-    record.cost_picousd = record.upstream_cost_picousd;
-    held.priced = true;
+    head.upstream_cost_picousd = bill.upstream.0;
+    head.cost_picousd = bill.cost.0;
+    head.overrun_picousd = govern::money(&held.layers).overrun(bill.cost).0;
 }
 
-/// Ends the exchange: exactly once, whatever happened.
+/// Ends what is under way: exactly once, whatever happened. Without an exchange it gives back what
+/// the layers took.
 pub(super) fn close<I: Io>(shard: &Shard<I>, held: &mut Held, outcome: &Outcome) {
-    debug_assert!(held.open, "an exchange is closed once");
-    held.open = false;
-    held.record.ending = recorded(outcome.ending);
-    held.record.status = outcome.status;
-    held.record.closed_unix_ms = shard.now().wall.0;
-    if held.record.provenance == ending::Provenance::Missing && outcome.ending == Ending::Succeeded
-    {
-        shard.counters.usage_missing.increment();
+    let stage = std::mem::take(&mut held.stage);
+    if stage != Stage::None {
+        let now = shard.now();
+        let ending = match outcome.ending {
+            // Timers fired because the node ends, not because their time was over.
+            Ending::Deadline | Ending::WriteStall if shard.cut.get() => Ending::Shutdown,
+            ending => ending,
+        };
+        let outcome = Outcome { ending, ..*outcome };
+        conclude(stage, &mut held.record.head, &outcome, now);
+        count(shard, &held.record.head, ending);
+        if let (Some(slab), Some(slot)) = (&shard.slab, held.slot.take()) {
+            slab.borrow_mut().done(slot, &held.record.head);
+        }
+        tell(shard, held);
     }
-    shard.counters.records.increment();
+    let cost = if stage == Stage::None { 0 } else { held.record.cost_picousd };
+    let (layers, passing) = (std::mem::take(&mut held.layers), std::mem::take(&mut held.passing));
+    if let Some(bundle) = held.bundle.take() {
+        Governance::default().settle(&bundle, layers, PicoUsd(cost));
+        Passing::default().settle(&bundle, passing, PicoUsd(0));
+    }
+}
+
+/// Ends what never became an exchange.
+pub(super) fn let_go<I: Io>(shard: &Shard<I>, held: &mut Held) {
+    close(shard, held, &Outcome { ending: Ending::ClientLeft, status: 0 });
+}
+
+/// Ending, status and what becomes of the charge.
+fn conclude(stage: Stage, head: &mut Head, outcome: &Outcome, now: Now) {
+    head.ending = recorded(outcome.ending);
+    head.status = outcome.status;
+    head.closed_unix_ms = now.wall.0;
+    let release = match (stage, outcome.ending) {
+        (Stage::Priced, _) => return,
+        (Stage::None | Stage::Open, _) => Release::NeverSent,
+        // Every attempt failed and nothing of an answer was received.
+        (
+            Stage::Sent,
+            Ending::Exhausted | Ending::Deadline | Ending::UpstreamCut | Ending::Shutdown,
+        ) => Release::NothingReceived,
+        // It was sent, and may well be answered and billed by now: the estimate stands.
+        (Stage::Sent, _) => return,
+    };
+    head.release = release;
+    head.tokens = [0; 8];
+    head.provenance = ending::Provenance::Missing;
+    head.upstream_cost_picousd = 0;
+    head.cost_picousd = 0;
+    head.overrun_picousd = 0;
+}
+
+fn count<I: Io>(shard: &Shard<I>, head: &Head, ending: Ending) {
+    let counters = &shard.counters;
+    counters.records.increment();
+    if ending == Ending::Succeeded && head.provenance != ending::Provenance::Reported {
+        counters.usage_missing.increment();
+    }
+    if ending == Ending::Succeeded && !head.has(flag::PRICED) {
+        counters.price_missing.increment();
+    }
+    counters.held_picousd.add(head.hold_picousd);
+    counters.overrun_picousd.add(head.overrun_picousd);
+}
+
+/// Hands a copy to whoever listens.
+fn tell<I: Io>(shard: &Shard<I>, held: &Held) {
     if let Some(records) = &shard.records
         && records.push(held.record).is_err()
     {
         shard.counters.records_lost.increment();
     }
+}
+
+/// Ends in a refusal. An opened exchange gets its outcome; of one that was not, a key that is
+/// known gets a trace.
+pub(super) fn refused<I: Io>(shard: &Shard<I>, held: &mut Held, refusal: Refusal, to: &Origin) {
+    let face = refusal.face_in(to.dialect);
+    let code = codes::number(face.code);
+    if held.stage != Stage::None {
+        held.record.error_code = code;
+        let ending = match refusal {
+            Refusal::UpstreamTimeout => Ending::Deadline,
+            Refusal::ShuttingDown => Ending::Shutdown,
+            _ => Ending::Exhausted,
+        };
+        return close(shard, held, &Outcome { ending, status: face.status });
+    }
+    if let Some(bundle) = &held.bundle {
+        let (key, project) = (bundle.key.0, bundle.project);
+        let trace = shard.refused.borrow_mut().note(key, code);
+        if trace == Trace::Record {
+            let now = shard.now();
+            held.record.head = Head {
+                request_id: to.id.0,
+                key_id: key,
+                project_id: project,
+                dialect: to.dialect.number(),
+                status: face.status,
+                ..refusal_head(code, now)
+            };
+            record_refusal(shard, held);
+        }
+    }
+    close(shard, held, &Outcome { ending: Ending::Exhausted, status: face.status });
+}
+
+fn refusal_head(code: u16, now: Now) -> Head {
+    Head {
+        error_code: code,
+        ending: ending::Ending::Refused,
+        release: Release::Refused,
+        opened_unix_ms: now.wall.0,
+        closed_unix_ms: now.wall.0,
+        ..Head::default()
+    }
+}
+
+/// FREE → DONE, if a slot is free.
+fn record_refusal<I: Io>(shard: &Shard<I>, held: &Held) {
+    let tail = Tail { model_asked: held.record.model.as_str(), ..Tail::default() };
+    let kept =
+        shard.slab.as_ref().is_none_or(|slab| slab.borrow_mut().refuse(&held.record.head, &tail));
+    if kept {
+        shard.counters.refusal_records.increment();
+        tell(shard, held);
+    } else {
+        shard.counters.refusals_unrecorded.increment();
+    }
+}
+
+/// Makes records of the refusals that were only counted in the second before.
+pub(crate) fn record_counted<I: Io>(shard: &Shard<I>, second: u64) {
+    let now = shard.now();
+    shard.refused.borrow_mut().turn(second, |key, code, count| {
+        let mut held = Held::default();
+        held.record.head = Head {
+            request_id: shard.mint.borrow_mut().mint(now.wall.0).0,
+            key_id: key,
+            count,
+            flags: flag::COUNTED,
+            ..refusal_head(code, now)
+        };
+        record_refusal(shard, &held);
+    });
 }
 
 /// The ending's fixed number in the records.
@@ -74,14 +277,4 @@ fn recorded(ending: Ending) -> ending::Ending {
         Ending::Shutdown => ending::Ending::Shutdown,
         Ending::Internal => ending::Ending::Internal,
     }
-}
-
-/// The outcome of an exchange that ended in a refusal of ours.
-pub(super) fn refused(refusal: Refusal) -> Outcome {
-    let ending = match refusal {
-        Refusal::UpstreamTimeout => Ending::Deadline,
-        Refusal::ShuttingDown => Ending::Shutdown,
-        _ => Ending::Exhausted,
-    };
-    Outcome { ending, status: refusal.face().status }
 }

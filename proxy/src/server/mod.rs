@@ -3,11 +3,16 @@
 
 pub mod thread;
 
+mod stock;
+
 use crate::config::Config;
+use crate::control::ledger::LedgerError;
 use crate::control::resolver;
+use crate::exchange::keys::KeyTable;
 use crate::io::affinity;
 use crate::io::runtime::Driver;
 use crate::observe::counters::Counters;
+use crate::observe::ledger::LedgerGauges;
 use crate::shard::mailbox::{Letter, Mailbox};
 use crate::upstream::addresses::Addresses;
 use crossbeam_queue::ArrayQueue;
@@ -16,6 +21,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+pub use stock::{Books, StartError};
 use store::record::Settled;
 use thread::Setup;
 
@@ -46,6 +52,10 @@ pub struct Node {
     pub cores: Vec<usize>,
     /// Where the providers were when it started.
     pub addresses: Arc<Addresses>,
+    /// The keys it knows.
+    pub keys: Arc<KeyTable>,
+    /// What is durable of it; none if it keeps no ledger.
+    pub books: Option<Books>,
     /// The way to every shard.
     pub post: Post,
     /// What the shards have settled.
@@ -84,10 +94,12 @@ impl Records {
 
 impl Node {
     /// Binds, resolves and starts every shard; returns when all of them take connections.
-    pub fn start(config: &Config, options: &Options) -> io::Result<Node> {
+    pub fn start(config: &Config, options: &Options) -> Result<Node, StartError> {
         let addresses = Arc::new(resolve_once(config)?);
         let listeners = bind(config.listen_data, config.shards)?;
-        let first = listeners.first().ok_or(io::ErrorKind::InvalidInput)?;
+        let first =
+            listeners.first().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let stock = stock::open(config)?;
         let cores = if options.pin { affinity::allowed() } else { Vec::new() };
         let cores = if cores.len() == config.shards { cores } else { Vec::new() };
         let mut node = Node {
@@ -96,24 +108,31 @@ impl Node {
             drivers: Vec::new(),
             cores,
             addresses: addresses.clone(),
+            keys: stock.keys,
+            books: stock.books,
             post: Post::default(),
             records: Records::default(),
             threads: Vec::new(),
         };
-        let identity = mint_node()?;
+        let mut slabs = stock.slabs.into_iter();
+        let ledger = node.gauges();
         let (started, starting) = mpsc::channel();
         for (number, listener) in listeners.into_iter().enumerate() {
             let records = options.keep_records.then(|| Arc::new(ArrayQueue::new(RECORDS_WAITING)));
             let setup = Setup {
                 number: u8::try_from(number).unwrap_or(u8::MAX),
-                node: identity,
-                start: 0,
+                node: stock.node,
+                start: stock.start,
                 driver: config.driver,
                 core: node.cores.get(number).copied(),
                 snapshot: config.snapshot.clone(),
                 addresses: addresses.clone(),
+                keys: node.keys.clone(),
                 mailbox: Mailbox::default(),
                 counters: Arc::default(),
+                slab: slabs.next(),
+                ledger: ledger.clone(),
+                shards: config.shards,
                 records,
             };
             node.spawn(setup, listener, started.clone())?;
@@ -157,23 +176,36 @@ impl Node {
         self.ended() == self.threads.len()
     }
 
-    /// Leaves the shards to the end of the process, which is near: exchanges are cut.
+    /// Leaves the shards to the end of the process, which is near: exchanges are cut, and their
+    /// slots are found by the next start.
     pub fn abandon(mut self) {
         self.threads.clear();
+        self.books = None;
     }
 
-    /// Lets exchanges under way end, then stops.
-    pub fn drain(&mut self) {
+    /// What its ledger tells; of a node without one, that all is well.
+    pub fn gauges(&self) -> Arc<LedgerGauges> {
+        self.books.as_ref().map_or_else(Arc::default, |books| books.ledger.gauges())
+    }
+
+    /// Lets exchanges under way end, then stops. An error is the ledger's: what could not be made
+    /// durable stays in the slabs, and the next start finds it.
+    pub fn drain(&mut self) -> Result<(), LedgerError> {
         self.begin_drain();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+        let Some(books) = self.books.take() else { return Ok(()) };
+        // The state store is closed with its last holder, before the lock is given back.
+        drop(books.keys);
+        books.ledger.finish().map(drop)
     }
 }
 
 impl Drop for Node {
     fn drop(&mut self) {
-        self.drain();
+        // Whoever wants to know asks before.
+        let _ = self.drain();
     }
 }
 
@@ -205,12 +237,4 @@ fn bind(address: SocketAddr, shards: usize) -> io::Result<Vec<TcpListener>> {
         listeners.push(listener);
     }
     Ok(listeners)
-}
-
-/// Three random bytes that tell this node's request ids from others'.
-fn mint_node() -> io::Result<[u8; 3]> {
-    let mut node = [0; 3];
-    let random = ring::rand::SystemRandom::new();
-    ring::rand::SecureRandom::fill(&random, &mut node).map_err(|_| io::ErrorKind::Other)?;
-    Ok(node)
 }

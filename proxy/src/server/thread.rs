@@ -2,6 +2,7 @@
 
 use crate::config::snapshot::Snapshot;
 use crate::exchange::ids::IdMint;
+use crate::exchange::keys::KeyTable;
 use crate::io::buffers::Buffers;
 use crate::io::listen::RingListener;
 use crate::io::ring::RingIo;
@@ -9,10 +10,12 @@ use crate::io::runtime::{Choice, Driver, ShardRuntime};
 use crate::io::wheel::Wheel;
 use crate::io::{Io, TICK};
 use crate::observe::counters::Counters;
-use crate::pipeline::accept;
+use crate::observe::ledger::LedgerGauges;
+use crate::pipeline::{self, accept};
 use crate::shard::Shard;
 use crate::shard::allowance::Allowance;
 use crate::shard::mailbox::{Letter, Mailbox};
+use crate::shard::refused::RefusedBook;
 use crate::shard::snapshot::SnapshotCell;
 use crate::upstream::addresses::Addresses;
 use crate::upstream::pool::Pool;
@@ -23,10 +26,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use store::record::Settled;
+use store::slab::Slab;
 
 /// Ticks between two sweeps of the pool: an end seen within a second is soon enough, since what
 /// comes earlier is found at check-out.
 const SWEEP_TICKS: u64 = 10;
+
+/// Nanoseconds of the second in which refusals are counted together.
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Ticks that idle connections have to end after a drain; on a starved core one is not enough.
 const LAST_TICKS: u32 = 5;
@@ -47,11 +54,19 @@ pub struct Setup {
     pub snapshot: Arc<Snapshot>,
     /// The first addresses.
     pub addresses: Arc<Addresses>,
+    /// The keys of the node.
+    pub keys: Arc<KeyTable>,
     /// The way in.
     pub mailbox: Mailbox,
     /// What it counts.
     pub counters: Arc<Counters>,
-    /// Where settled records go.
+    /// Where its records live; none if the ledger is off.
+    pub slab: Option<Slab>,
+    /// What the ledger thread tells.
+    pub ledger: Arc<LedgerGauges>,
+    /// Shards of the node.
+    pub shards: usize,
+    /// Where copies of settled records go.
     pub records: Option<Arc<ArrayQueue<Settled>>>,
 }
 
@@ -96,14 +111,19 @@ pub fn shard<I: Io>(io: I, setup: Setup) -> Rc<Shard<I>> {
         wheel: Wheel::new(),
         snapshot: SnapshotCell::new(setup.snapshot),
         addresses: RefCell::new(setup.addresses),
+        keys: setup.keys,
         buffers: Buffers::default(),
         allowance: Allowance::new(held),
         pool: Pool::default(),
         counters: setup.counters,
         mint: RefCell::new(IdMint::new(setup.node, setup.number, setup.start)),
+        slab: setup.slab.map(RefCell::new),
+        ledger: setup.ledger,
+        refused: RefCell::new(RefusedBook::new(setup.shards)),
         records: setup.records,
         ticked: Cell::new(now),
         draining: Cell::new(false),
+        cut: Cell::new(false),
         busy: Cell::new(0),
     })
 }
@@ -119,6 +139,7 @@ pub async fn serve<I: Io>(shard: Rc<Shard<I>>, listener: I::Listener, mailbox: M
         let now = shard.io.now();
         shard.ticked.set(now);
         shard.wheel.advance(Duration::from_nanos(now.mono.since(begun)));
+        pipeline::record_counted(&shard, now.mono.0 / SECOND_NS);
         while let Some(letter) = mailbox.take() {
             take_in(&shard, letter);
         }
@@ -142,6 +163,11 @@ pub async fn serve<I: Io>(shard: Rc<Shard<I>>, listener: I::Listener, mailbox: M
 /// Peers see an end now, and what was told to end gets the turns to do so: tasks that outlive
 /// their runtime would keep their descriptors.
 async fn last_turns<I: Io>(shard: &Shard<I>) {
+    if shard.busy.get() > 0 {
+        // Whoever waits for an upstream is told, and settled.
+        shard.cut.set(true);
+        shard.wheel.fire_all();
+    }
     shard.pool.clear(&shard.buffers);
     for _ in 0..LAST_TICKS {
         shard.io.tick().await;
@@ -149,6 +175,8 @@ async fn last_turns<I: Io>(shard: &Shard<I>) {
             break;
         }
     }
+    // No second follows that would record what this one has counted.
+    pipeline::record_counted(shard, u64::MAX);
 }
 
 fn take_in<I: Io>(shard: &Shard<I>, letter: Letter) {

@@ -6,23 +6,28 @@
 pub mod allowance;
 pub mod clock;
 pub mod mailbox;
+pub mod refused;
 pub mod snapshot;
 
 use crate::exchange::ids::IdMint;
+use crate::exchange::keys::KeyTable;
 use crate::exchange::time::{MonoNs, Now, UnixMs};
 use crate::io::Io;
 use crate::io::buffers::Buffers;
 use crate::io::wheel::Wheel;
 use crate::observe::counters::Counters;
+use crate::observe::ledger::LedgerGauges;
 use crate::upstream::addresses::Addresses;
 use crate::upstream::pool::Pool;
 use allowance::Allowance;
 use crossbeam_queue::ArrayQueue;
+use refused::RefusedBook;
 use snapshot::SnapshotCell;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use store::record::Settled;
+use store::slab::Slab;
 
 /// All that a core owns.
 pub struct Shard<I: Io> {
@@ -34,6 +39,8 @@ pub struct Shard<I: Io> {
     pub snapshot: SnapshotCell,
     /// Where the providers are.
     pub addresses: RefCell<Arc<Addresses>>,
+    /// The keys of the node.
+    pub keys: Arc<KeyTable>,
     /// Free buffers.
     pub buffers: Buffers,
     /// Body bytes that may be held.
@@ -44,12 +51,20 @@ pub struct Shard<I: Io> {
     pub counters: Arc<Counters>,
     /// Request ids.
     pub mint: RefCell<IdMint>,
-    /// Where settled records go, if somebody listens.
+    /// Where records live until they are in the log; none if the ledger is off.
+    pub slab: Option<RefCell<Slab>>,
+    /// What the ledger thread tells.
+    pub ledger: Arc<LedgerGauges>,
+    /// Refusals of the second at hand.
+    pub refused: RefCell<RefusedBook>,
+    /// Where copies of settled records go, if somebody listens.
     pub records: Option<Arc<ArrayQueue<Settled>>>,
     /// Both clocks at the last tick.
     pub ticked: Cell<Now>,
     /// Accept no more; finish what is under way.
     pub draining: Cell<bool>,
+    /// The time to finish is over: what is under way ends now.
+    pub cut: Cell<bool>,
     /// Connections with a request under way.
     pub busy: Cell<usize>,
 }

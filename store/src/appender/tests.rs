@@ -1,11 +1,12 @@
 use super::*;
+use crate::balance::Total;
 use crate::disk::simulated::{Faults, Simulated};
 use crate::ending::Ending;
 use crate::error::Damage;
 use crate::query;
 use crate::record::{Head, Record, Window};
 use crate::tail::Tail;
-use crate::verify::verify;
+use crate::verify::{Known, Report, examine, verify};
 
 const OPTIONS: Options = Options { node: 7, segment_bytes: 16 * 1024 };
 
@@ -25,7 +26,7 @@ fn record(seq: u64) -> Vec<u8> {
     bytes
 }
 
-fn fill(appender: &mut Appender<'_, Simulated>, from: u64, commits: u64) {
+fn fill(appender: &mut Appender<&Simulated>, from: u64, commits: u64) {
     for n in 0..commits {
         for seq in [from + 2 * n, from + 2 * n + 1] {
             assert!(appender.push(&record(seq), 0).unwrap());
@@ -37,7 +38,7 @@ fn fill(appender: &mut Appender<'_, Simulated>, from: u64, commits: u64) {
 fn open<'d>(
     disk: &'d Simulated,
     checkpoint: Option<&Checkpoint>,
-) -> (Appender<'d, Simulated>, Opened) {
+) -> (Appender<&'d Simulated>, Opened) {
     Appender::open(disk, OPTIONS, checkpoint).unwrap()
 }
 
@@ -296,4 +297,62 @@ fn a_reader_beside_the_writer_sees_whole_commits() {
         }
         assert_eq!(reader.position(), appender.position());
     }
+}
+
+#[test]
+fn totals_of_a_checkpoint_are_compared_at_their_place() {
+    let disk = Simulated::new(1 << 20, 1);
+    let (mut appender, _) = open(&disk, None);
+    fill(&mut appender, 1, 10);
+    let checkpoint = appender.checkpoint().unwrap();
+    fill(&mut appender, 21, 5);
+    let examine = |balances: &Balances| {
+        let known = Known { position: Some(checkpoint.position), balances: Some(balances) };
+        let mut report = Report::default();
+        examine(&disk, 7, known, &mut report).map(|()| report)
+    };
+    let report = examine(&checkpoint.balances).unwrap();
+    assert!(report.checkpoint_totals);
+    assert_eq!(query::balances(&disk, 7, Some(&checkpoint)).unwrap(), *appender.balances());
+    assert_eq!(query::balances(&disk, 7, None).unwrap(), *appender.balances());
+    let (one, other) = (Account::key(1), Account::key(99));
+    let mut wrong = checkpoint.balances.clone();
+    wrong.set(one, Total { exchanges: 1, ..wrong.total(one) });
+    let mut more = checkpoint.balances.clone();
+    more.set(other, Total::default());
+    let mut fewer = checkpoint.balances.clone();
+    fewer.next_epoch();
+    fewer.forget(one, fewer.epoch());
+    for balances in [wrong, more, fewer] {
+        let Err(Error::Damaged { place, damage }) = examine(&balances) else { panic!("it holds") };
+        let at = checkpoint.position;
+        assert_eq!((place.segment, place.offset), (at.segment, at.offset));
+        assert_eq!(damage, Damage::Checkpoint);
+    }
+}
+
+#[test]
+fn a_report_says_how_far_it_holds_when_it_does_not() {
+    let disk = Simulated::new(1 << 20, 1);
+    let (mut appender, _) = open(&disk, None);
+    fill(&mut appender, 1, 3);
+    let (fourth, known) = (appender.position(), {
+        fill(&mut appender, 7, 2);
+        appender.position()
+    });
+    let offset = usize::try_from(fourth.offset).unwrap();
+    disk.damage(&segment::name(fourth.segment), |bytes| bytes[offset + 200] ^= 1);
+    let mut report = Report::default();
+    let known = Known { position: Some(known), balances: None };
+    let Err(Error::Damaged { place, .. }) = examine(&disk, 7, known, &mut report) else {
+        panic!("it holds")
+    };
+    assert_eq!((place.segment, place.offset), (fourth.segment, fourth.offset));
+    assert_eq!((report.last_seq, report.frames), (6, 3));
+    // Cut there, and not only flipped, it ends below what is known; the report says where.
+    disk.damage(&segment::name(fourth.segment), |bytes| bytes[offset..].fill(0));
+    let mut report = Report::default();
+    let below = examine(&disk, 7, known, &mut report).unwrap_err();
+    assert!(matches!(below, Error::BelowCheckpoint { log: 6, checkpoint: 10 }), "{below}");
+    assert_eq!(report.last_seq, 6);
 }

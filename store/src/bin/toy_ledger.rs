@@ -80,7 +80,7 @@ fn charge(head: &mut Head, _: &Tail<'_>) {
     head.flags |= flag::CHARGED_NOTED;
 }
 
-fn save(state: &State, appender: &mut Appender<'_, Folder>) -> Result<()> {
+fn save(state: &State, appender: &mut Appender<&Folder>) -> Result<()> {
     if let Some(changes) = appender.changes() {
         state.save(&changes)?;
         appender.saved();
@@ -91,7 +91,7 @@ fn save(state: &State, appender: &mut Appender<'_, Folder>) -> Result<()> {
 #[expect(clippy::disallowed_methods, reason = "the toy's only clock; the store itself has none")]
 fn collect(
     mut collector: Collector,
-    appender: &mut Appender<'_, Folder>,
+    appender: &mut Appender<&Folder>,
     state: &State,
     disk: &Folder,
 ) -> Result<()> {

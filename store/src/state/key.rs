@@ -14,6 +14,10 @@ pub const BUDGETS_MAX: usize = crate::record::WINDOWS_MAX;
 
 const VERSION: u8 = 1;
 
+/// Bits of the byte of yes and no.
+const DECLARED: u8 = 1;
+const STRICT: u8 = 2;
+
 wire_enum! {
     /// Whether a key may be used.
     pub enum KeyState {
@@ -48,9 +52,15 @@ wire_struct! {
         pub budget_id: u32,
         /// How often it begins anew.
         pub period: Period,
-        /// The most that may be spent in a window.
+        /// The most that may be spent in a window, or [`Budget::NONE`].
         pub limit_picousd: u64,
     }
+}
+
+impl Budget {
+    /// The limit of a budget that is not in force: its number and what was spent are kept for
+    /// when it is again.
+    pub const NONE: u64 = u64::MAX;
 }
 
 /// Limits; `None` is unlimited, 0 is none at all.
@@ -83,6 +93,10 @@ pub struct KeyRow {
     pub team_id: u32,
     /// Whether it may be used.
     pub state: KeyState,
+    /// Whether a configuration declares it, and rules over its name and limits.
+    pub declared: bool,
+    /// Whether holds cover the whole cap of a call.
+    pub strict: bool,
     /// When it was made.
     pub created_unix_ms: u64,
     /// From when on it may not be used any more; `None` = never.
@@ -107,7 +121,8 @@ impl KeyRow {
         if !within {
             return Err(Error::Row("keys: longer than a key may be"));
         }
-        let mut out = vec![VERSION, self.state.number()];
+        let flags = u8::from(self.declared) * DECLARED | u8::from(self.strict) * STRICT;
+        let mut out = vec![VERSION, self.state.number(), flags];
         out.extend(self.digest);
         text(&mut out, &self.name);
         text(&mut out, &self.prefix);
@@ -138,6 +153,7 @@ impl KeyRow {
             return None;
         }
         let state = KeyState::take(&mut take)?;
+        let flags = u8::take(&mut take).filter(|flags| flags & !(DECLARED | STRICT) == 0)?;
         let digest = take.bytes()?;
         let name = take_text(&mut take)?;
         let prefix = take_text(&mut take)?;
@@ -170,6 +186,8 @@ impl KeyRow {
             project_id,
             team_id,
             state,
+            declared: flags & DECLARED != 0,
+            strict: flags & STRICT != 0,
             created_unix_ms,
             expires_unix_ms,
             limits,

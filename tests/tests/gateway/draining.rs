@@ -114,4 +114,6 @@ fn a_drain_ends_whatever_hangs() {
     let scenario = Scenario { clients: vec![client], upstream, ..Scenario::default() };
     let outcome = script::run(&scenario.under("[deadlines]\ndrain = \"300ms\""));
     assert_eq!(outcome.clients[0].faults, Vec::<String>::new());
+    assert_eq!(outcome.endings(), ["shutdown"], "what is cut is settled");
+    assert_eq!((outcome.records[0].status, outcome.records[0].cost_picousd), (503, 0));
 }

@@ -28,6 +28,8 @@ mod early;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod governed;
+#[cfg(test)]
 mod headers;
 mod hostile;
 #[cfg(test)]

@@ -8,6 +8,8 @@ mod demo;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod kill;
+#[cfg(test)]
 mod program;
 #[cfg(test)]
 mod serve;

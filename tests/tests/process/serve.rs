@@ -13,7 +13,9 @@ pub(crate) const KEY: &str = "tg-example-key";
 
 fn configuration(standin: SocketAddr, driver: &str) -> String {
     format!(
-        r#"[listen]
+        r#"state_dir = "state"
+
+[listen]
 data = "127.0.0.1:0"
 admin = "127.0.0.1:0"
 
@@ -193,7 +195,7 @@ fn what_cannot_be_served_is_told_and_nothing_is_started() {
     let standin = Standin::start(Config::default()).unwrap();
     let good = configuration(standin.addr(), "auto");
     for (name, text, arguments, code, part) in [
-        ("bad-key", good.replace("count", "cuont"), &[][..], 2, "tollgate.toml:6:1: unknown key"),
+        ("bad-key", good.replace("count", "cuont"), &[][..], 2, "tollgate.toml:8:1: unknown key"),
         ("no-file", String::new(), &["absent.toml"], 2, "absent.toml: cannot be read"),
         ("bad-flag", good.clone(), &["--print-record"], 2, "--print-records"),
         (

@@ -56,8 +56,8 @@ const TABLE: &[Row] = &[
 ];
 
 /// A core owns its pool and counters, and hands settled records out.
-const SHARD: [&str; 6] =
-    ["config::snapshot", "io", "exchange", "upstream", "observe", "store::record"];
+const SHARD: [&str; 7] =
+    ["config::snapshot", "io", "exchange", "upstream", "observe", "store::record", "store::slab"];
 
 const PROXY: &str = "proxy/src/";
 

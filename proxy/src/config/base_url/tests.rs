@@ -4,7 +4,28 @@ use super::super::tests::World;
 use super::*;
 
 fn parse(text: &str) -> Result<BaseUrl, String> {
-    BaseUrl::parse(text, &World::usual())
+    BaseUrl::parse(text, &World::usual()).map_err(|faults| faults.join("; "))
+}
+
+#[test]
+fn every_fault_of_a_url_is_told() {
+    for (url, faults) in [
+        (
+            "https://user:pw@host:99999/a/../b?x=1",
+            &["TLS", "a query", "user information", "a dot segment", "a port"][..],
+        ),
+        ("ftp://a b", &["a space"]),
+        ("host:0//v1", &["begin with http://", "an empty or a dot segment", "a port"]),
+        ("http://[fe80::1]:x#y", &["a fragment", "a port", "needs a zone"]),
+        ("http://a..b:x/\"", &["a character in its path", "a port", "neither a host name"]),
+        ("http://a\\b/c\\d", &["a backslash"]),
+    ] {
+        let told = BaseUrl::parse(url, &World::usual()).unwrap_err();
+        assert_eq!(told.len(), faults.len(), "{url}: {told:?}");
+        for (fault, told) in faults.iter().zip(&told) {
+            assert!(told.contains(fault), "{url}: {told}");
+        }
+    }
 }
 
 /// Case `net-ipv6-zone` and its neighbours: URL, dialled, `Host`, path.

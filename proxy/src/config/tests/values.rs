@@ -190,7 +190,6 @@ const UNUSABLE: &[(&str, &str, &str)] = &[
         "46:8: price file \"bad.json\": \
          invalid type: floating point `1.5`, expected u32 at line 2 column 16",
     ),
-    ("[limits]", "[price]\n[limits]", "45:1: [price] lacks \"file\""),
 ];
 
 #[test]

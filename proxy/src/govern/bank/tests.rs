@@ -2,6 +2,8 @@
 //! into each other.
 
 use super::*;
+use crate::exchange::ids::BudgetId;
+use crate::exchange::limits::RequestRate;
 use crate::exchange::words::{MONEY_LIMIT_MAX, MoneyLimit};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -15,7 +17,7 @@ fn limit(pico: u64) -> MoneyLimit {
 }
 
 fn budget(period: Period, pico: u64, now: UnixMs) -> Arc<Budget> {
-    Arc::new(Budget::new(Scope::Key, period, limit(pico), PicoUsd(0), now))
+    Arc::new(Budget::new(BudgetId(1), Scope::Key, period, limit(pico), PicoUsd(0), now))
 }
 
 fn pair(total: u64, month: u64, now: UnixMs) -> [Arc<Budget>; 2] {
@@ -46,6 +48,7 @@ fn one_row_per_judgement() {
         (MONEY_LIMIT_MAX.0, 0, 0, u64::MAX, Err(Spent)),
     ] {
         let budgets = [Arc::new(Budget::new(
+            BudgetId(1),
             Scope::Key,
             Period::Total,
             super::tests::limit(limit),
@@ -471,6 +474,22 @@ fn the_whole_burst_passes_at_once_and_no_more() {
     let word = GcraWord::default();
     let passed = workers(|_| (0..100).filter(|_| admit_at_rate(&word, 333, at(5)).is_ok()).count());
     assert_eq!(passed.into_iter().sum::<usize>(), 333);
+}
+
+#[test]
+fn what_is_said_to_be_left_is_what_passes() {
+    for per_minute in [0, 1, 7, 60, 999] {
+        let rate = RequestRate { per_minute, word: Arc::default() };
+        for used in [0, 1, 3, 500] {
+            (0..used).for_each(|_| assert!(admit_at_rate(&rate.word, per_minute, at(5)).is_ok()));
+            let left = rate.left(at(5));
+            let passed =
+                (0..1_500).filter(|_| admit_at_rate(&rate.word, per_minute, at(5)).is_ok());
+            assert_eq!(passed.count(), left as usize, "{per_minute}");
+            (0..left).for_each(|_| refund_rate(&rate.word, per_minute));
+        }
+        assert_eq!(rate.left(at(5_000)), per_minute, "it is full again");
+    }
 }
 
 #[test]

@@ -4,14 +4,14 @@ use crate::exchange::bundle::Bundle;
 use crate::exchange::call::Call;
 use crate::exchange::demand::Demand;
 use crate::exchange::ids::KeyId;
-use crate::exchange::limits::{KeyLimits, Limits, Spent};
+use crate::exchange::limits::{Books, KeyLimits, Limits};
 use crate::exchange::money::PicoUsd;
 use crate::exchange::price::{ModelPrice, Rates, Tier};
 use crate::exchange::time::{MonoNs, Now, UnixMs};
 use crate::exchange::words::MoneyLimit;
 
 pub(crate) fn bundle(limits: KeyLimits) -> Bundle {
-    let limits = Limits::new(limits, Spent::default(), UnixMs(0));
+    let limits = Limits::new(limits, Books::default(), UnixMs(0));
     Bundle::with_limits(KeyId(1), "test", limits)
 }
 

@@ -69,7 +69,7 @@ fn every_refusal_has_a_face_a_counter_and_valid_json_in_every_dialect() {
     for refusal in all() {
         for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses, Dialect::Gemini] {
             let face = refusal.face_in(dialect);
-            assert!(crate::observe::counters::REFUSAL_CODES.contains(&face.code), "{}", face.code);
+            assert!(crate::exchange::codes::CODES.contains(&face.code), "{}", face.code);
             let (head, body) = written(refusal, dialect);
             let status = format!("HTTP/1.1 {} ", face.status);
             assert!(head.starts_with(&status), "{head}");

@@ -1,6 +1,7 @@
 //! A whole answer. If all of it is here within the look-ahead it goes out in one piece; a longer
 //! one is passed on as it comes, its last KiB always kept back until the price is in the record.
 
+use super::pricing::{self, status_ending};
 use super::{ClientFraming, Facts, Reply, client_framing, finish_head};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
@@ -11,9 +12,9 @@ use crate::pipeline::answer::AnswerHead;
 use crate::pipeline::arriving::Arriving;
 use crate::pipeline::client::{Client, Lost, Presence};
 use crate::pipeline::dispatch::Answer;
-use crate::pipeline::open::{Call, Held};
+use crate::pipeline::held::Held;
+use crate::pipeline::open::Call;
 use crate::pipeline::parse::Request;
-use crate::pipeline::settle;
 use crate::pipeline::{After, Unserved, after_body};
 use crate::shard::Shard;
 use crate::upstream::Upstream;
@@ -53,6 +54,8 @@ struct Relay<'a, I: Io> {
     reusable: bool,
     /// Body bytes already fed to the reader.
     fed: usize,
+    /// When the attempt began.
+    begun: MonoNs,
     /// When what is being worked on arrived.
     arrived: MonoNs,
 }
@@ -69,7 +72,7 @@ pub(crate) async fn pump<I: Io>(
     let begun = answer.begun;
     let mut relay = Relay::new(shard, answer);
     if let Err(unsent) = relay.look_ahead(client, call).await {
-        settle_usage(&mut relay, call, held);
+        pricing::unsent(shard, call, held, &relay.reply, (relay.head.status, &unsent));
         shard.buffers.give(std::mem::take(&mut relay.head.written));
         shard.buffers.give(std::mem::take(&mut relay.body.buffer));
         relay.retire(false);
@@ -87,17 +90,16 @@ pub(crate) async fn pump<I: Io>(
         is_10: request.minor == 0,
     };
     if relay.body.done {
-        settle_usage(&mut relay, call, held);
+        held.record.relayed_bytes = relay.body.len() as u64;
+        settle_usage(&relay, call, held);
         Ok(relay.send_whole(client, call, &facts).await)
     } else {
         Ok(relay.send_on(client, request, call, held, &facts).await)
     }
 }
 
-fn settle_usage<I: Io>(relay: &mut Relay<'_, I>, call: &Call<'_>, held: &mut Held) {
-    if !held.priced {
-        settle::price(call, held, &relay.reply.usage());
-    }
+fn settle_usage<I: Io>(relay: &Relay<'_, I>, call: &Call<'_>, held: &mut Held) {
+    pricing::answer(relay.shard, call, held, &relay.reply, (&relay.head, relay.begun));
 }
 
 /// How a further read ended.
@@ -114,7 +116,7 @@ enum More {
 
 impl<'a, I: Io> Relay<'a, I> {
     fn new(shard: &'a Shard<I>, answer: Answer<I::Stream>) -> Relay<'a, I> {
-        let Answer { mut upstream, head, sent, .. } = answer;
+        let Answer { mut upstream, head, sent, begun } = answer;
         let reply = Reply::new(&head);
         let buffer = std::mem::take(&mut upstream.inbox);
         let body = Arriving::new(buffer, head.len, head.framing, TrailerRule::DropAll);
@@ -126,6 +128,7 @@ impl<'a, I: Io> Relay<'a, I> {
             reusable: sent && head.keep_alive,
             head,
             fed: 0,
+            begun,
             arrived: shard.mono(),
         }
     }
@@ -275,10 +278,12 @@ impl<'a, I: Io> Relay<'a, I> {
         let stall = call.snapshot.deadlines.write_stall;
         let ending = loop {
             let done = self.body.done;
+            let keep = if done { 0 } else { WITHHELD };
+            let passing = self.body.len().saturating_sub(keep);
+            held.record.relayed_bytes += passing as u64;
             if done {
                 settle_usage(self, call, held);
             }
-            let keep = if done { 0 } else { WITHHELD };
             let (back, sent) = self.send_piece(client, out, framing, keep, stall).await;
             out = back;
             match sent {
@@ -368,10 +373,6 @@ fn delivered(status: u16, result: Result<(), Lost>, close: bool) -> Delivered {
             Delivered { outcome, after: After::Close }
         }
     }
-}
-
-fn status_ending(status: u16) -> Ending {
-    if (200..300).contains(&status) { Ending::Succeeded } else { Ending::UpstreamError }
 }
 
 fn lost_ending(lost: Lost) -> Ending {

@@ -1,0 +1,335 @@
+//! What a key may do, through the pipeline: limits, money, and the records that tell of both.
+//!
+//! The model `a` costs 10 pico-dollars a token in and 100 out; the usual answer has one and two.
+
+use crate::{BODY, COMPLETION, call, json, ok, post};
+use gateway_tests::outcome::Outcome;
+use gateway_tests::scenario::{Act, Manner, Read, Scenario, Split, Step, Turn, say, send};
+use gateway_tests::transports;
+use std::time::Duration;
+use store::ending::{Ending, Provenance, Release, StatusClass};
+use store::record::{Settled, flag};
+use tollgate::exchange::codes;
+
+/// A second key, `sk-poor`, with these limits.
+fn poor(limits: &str) -> String {
+    let digest = "0fb7a9381d67a12c97848d48cf5afb221bcc12268161fb10f0b51bf18ead6ae3";
+    format!("[[key]]\nname = \"poor\"\nsha256 = \"{digest}\"\n{limits}\n")
+}
+
+/// The usual request, by that key.
+fn ask(body: &str) -> String {
+    post("", body).replacen("sk-test", "sk-poor", 1)
+}
+
+/// A budget in pico-dollars, as the configuration has it.
+fn pico(amount: u64) -> String {
+    format!("budget_total = \"0.{amount:012}\"")
+}
+
+/// What a call of [`BODY`] holds: no text in, a thousand tokens out.
+const HOLD: u64 = 100_000;
+
+/// What it costs.
+const COST: u64 = 210;
+
+/// An upstream that takes a while over every answer.
+fn slow(pause: Duration) -> Vec<Manner> {
+    let acts = vec![Act::Pause(pause), Act::Send(ok().into_bytes(), Split::Whole)];
+    vec![Manner { turns: vec![Turn { read: Read::Whole, acts }], repeats: true }]
+}
+
+fn codes_of(outcome: &Outcome) -> Vec<(u16, String)> {
+    let answers = outcome.clients.iter().flat_map(|client| &client.answers);
+    let mut codes: Vec<_> = answers.map(|a| (a.status, a.code())).collect();
+    codes.sort();
+    codes
+}
+
+#[test]
+fn fifty_calls_at_once_and_room_for_three() {
+    let clients = vec![call(ask(BODY)); 50];
+    let upstream = slow(Duration::from_millis(1_500));
+    // One pico-dollar short of a fourth.
+    let config = poor(&pico(4 * HOLD - 1));
+    let scenario = Scenario { config, clients, upstream, ..Scenario::default() };
+    transports::each(&scenario, |outcome| {
+        outcome.assert_clean();
+        let codes = codes_of(outcome);
+        assert_eq!(codes.iter().filter(|(status, _)| *status == 200).count(), 3);
+        let reserved = (429, "budget_reserved".to_owned());
+        assert_eq!(codes.iter().filter(|code| **code == reserved).count(), 47);
+        assert_eq!(outcome.forwarded(), 3);
+        for record in &outcome.records {
+            assert_eq!((record.hold_picousd, record.cost_picousd), (HOLD, COST));
+            assert_eq!((record.overrun_picousd, record.ending), (0, Ending::Succeeded));
+        }
+        let refused: u32 = outcome.refusals.iter().map(|record| record.count).sum();
+        assert_eq!((outcome.records.len(), refused), (3, 47), "each is recorded or counted");
+    });
+}
+
+#[test]
+fn a_spent_budget_is_final_and_says_why() {
+    // Room for one hold; what the first call costs leaves no room for another.
+    let month = format!("budget_month = \"0.{HOLD:012}\"");
+    for (limits, text) in [
+        (pico(HOLD), "The total budget of this API key has no room for this call; it does not"),
+        (month, "The monthly budget of this API key has no room for this call; it resets at"),
+    ] {
+        let mut client = call(ask(BODY));
+        client.extend(call(ask(BODY)));
+        let scenario = Scenario::plain(client, ok().as_bytes()).under(&poor(&limits));
+        transports::each(&scenario, |outcome| {
+            outcome.assert_clean();
+            let [first, second] = &outcome.clients[0].answers[..] else { panic!("two answers") };
+            assert_eq!((first.status, second.status, outcome.forwarded()), (200, 402, 1));
+            assert_eq!(second.code(), "budget_exceeded");
+            assert!(second.text().contains(text), "{}", second.text());
+            assert_eq!(second.field("x-should-retry").as_deref(), Some("false"));
+            assert_eq!(second.field("retry-after"), None);
+            let [refusal] = &outcome.refusals[..] else { panic!("{:?}", outcome.refusals) };
+            let id = tollgate::exchange::ids::RequestId(refusal.request_id).to_string();
+            assert_eq!(second.field("x-tollgate-request-id"), Some(id));
+            assert_eq!(codes::name(refusal.error_code), Some("budget_exceeded"));
+            assert_eq!((refusal.status, refusal.release), (402, Release::Refused));
+            assert_eq!((refusal.model.as_str(), refusal.cost_picousd), ("a", 0));
+        });
+    }
+}
+
+#[test]
+fn an_overrun_is_booked_in_full_and_ends_the_budget() {
+    // 3,000 tokens out where 1,000 were held.
+    let body = COMPLETION.replace("\"completion_tokens\":2", "\"completion_tokens\":3000");
+    let body = body.replace("\"total_tokens\":3", "\"total_tokens\":3001");
+    let mut client = call(ask(BODY));
+    client.extend(call(ask(BODY)));
+    let scenario = Scenario::plain(client, json("200 OK", "", &body).as_bytes());
+    transports::each(&scenario.under(&poor(&pico(2 * HOLD))), |outcome| {
+        outcome.assert_clean();
+        assert_eq!(outcome.statuses(0), [200, 402]);
+        let record = &outcome.records[0];
+        assert_eq!((record.hold_picousd, record.cost_picousd), (HOLD, 300_010));
+        assert_eq!(record.overrun_picousd, 200_010);
+        assert_eq!(outcome.counters.overrun_picousd.get(), 200_010);
+    });
+}
+
+#[test]
+fn under_a_budget_a_model_needs_a_price() {
+    let body = r#"{"model":"up/unheard-of","messages":[]}"#;
+    let scenario = Scenario::plain(call(ask(body)), ok().as_bytes());
+    transports::each(&scenario.clone().under(&poor(&pico(HOLD))), |outcome| {
+        outcome.assert_clean();
+        let answer = outcome.answer();
+        assert_eq!((answer.status, answer.code().as_str()), (400, "price_unknown"));
+        assert_eq!(outcome.forwarded(), 0);
+    });
+    transports::each(&scenario.under(&poor("")), |outcome| {
+        outcome.assert_clean();
+        let record = &outcome.records[0];
+        assert_eq!((outcome.answer().status, record.cost_picousd), (200, 0));
+        assert!(!record.has(flag::PRICED));
+        assert_eq!(outcome.counters.price_missing.get(), 1);
+    });
+}
+
+#[test]
+fn as_many_calls_are_in_flight_as_may_be() {
+    let clients = vec![call(ask(BODY)); 5];
+    let upstream = slow(Duration::from_millis(1_500));
+    let config = poor("concurrent = 2");
+    let scenario = Scenario { config, clients, upstream, ..Scenario::default() };
+    transports::each(&scenario, |outcome| {
+        outcome.assert_clean();
+        let limited = (429, "concurrency_limited".to_owned());
+        assert_eq!(codes_of(outcome)[..2], [(200, String::new()), (200, String::new())]);
+        assert_eq!(codes_of(outcome)[2..], [limited.clone(), limited.clone(), limited]);
+        assert_eq!(outcome.forwarded(), 2);
+    });
+}
+
+/// Case `lim-cancel-leak`: a client that goes away takes no place and no hold with it.
+#[test]
+fn a_client_that_leaves_gives_its_place_and_its_hold_back() {
+    let leaver = vec![send(ask(BODY)), Step::Wait("asked"), Step::Reset, Step::Signal("left")];
+    let mut next = vec![Step::Wait("left"), Step::Pause(Duration::from_millis(500))];
+    next.extend(call(ask(BODY)));
+    let upstream = vec![
+        Manner::once(vec![Act::Signal("asked"), Act::Hang]),
+        Manner::once(vec![Act::Send(ok().into_bytes(), Split::Whole)]),
+    ];
+    let config = poor(&format!("concurrent = 1\n{}", pico(HOLD + 50)));
+    let scenario =
+        Scenario { config, clients: vec![leaver, next], upstream, ..Scenario::default() };
+    transports::each(&scenario, |outcome| {
+        let [left, served] = &outcome.records[..] else { panic!("{:?}", outcome.records) };
+        assert_eq!((left.ending, served.ending), (Ending::ClientLeft, Ending::Succeeded));
+        // Nothing of an answer was seen: the input is what it is estimated at, which is nothing.
+        assert_eq!((left.provenance, left.cost_picousd), (Provenance::Estimated, 0));
+        assert_eq!(outcome.clients[1].answers[0].status, 200);
+    });
+}
+
+#[test]
+fn requests_of_a_minute_are_counted_and_the_wait_is_told() {
+    let mut client = call(ask(BODY));
+    client.extend(call(ask(BODY)));
+    client.extend(call(ask(BODY)));
+    let scenario = Scenario::plain(client, ok().as_bytes());
+    transports::each(&scenario.under(&poor("requests_per_minute = 2")), |outcome| {
+        outcome.assert_clean();
+        assert_eq!(outcome.statuses(0), [200, 200, 429]);
+        let last = &outcome.clients[0].answers[2];
+        assert_eq!(last.code(), "rate_limited");
+        let wait: u32 = last.field("retry-after").and_then(|wait| wait.parse().ok()).unwrap();
+        assert!((1..=30).contains(&wait), "{wait}");
+    });
+}
+
+#[test]
+fn a_key_that_is_over_is_refused_and_recorded() {
+    let request = ask(BODY);
+    let scenario = Scenario::plain(call(request), ok().as_bytes());
+    let expired = poor("expires = \"1970-01-01T00:00:00Z\"");
+    transports::each(&scenario.under(&expired), |outcome| {
+        outcome.assert_clean();
+        let answer = outcome.answer();
+        assert_eq!((answer.status, answer.code().as_str()), (403, "key_expired"));
+        let [refusal] = &outcome.refusals[..] else { panic!("{:?}", outcome.refusals) };
+        assert_eq!(codes::name(refusal.error_code), Some("key_expired"));
+        assert_eq!((refusal.key_id, outcome.records.len()), (2, 0));
+    });
+}
+
+#[test]
+fn models_off_the_list_are_refused_and_not_shown() {
+    let config = poor("models = [\"A\", \"fast\"]") + "[alias]\nfast = \"up/a\"\nslow = \"up/b\"\n";
+    let list = "GET /v1/models HTTP/1.1\r\nHost: gw.test\r\nAuthorization: Bearer sk-poor\r\n\r\n";
+    for (model, status) in
+        [("a", 200), ("up/a", 200), ("fast", 200), ("a[1m]", 200), ("slow", 403), ("b", 403)]
+    {
+        let body = format!(r#"{{"model":"{model}","messages":[]}}"#);
+        let mut client = call(ask(&body));
+        client.extend(call(list));
+        let scenario = Scenario::plain(client, ok().as_bytes()).under(&config);
+        transports::each(&scenario, |outcome| {
+            outcome.assert_clean();
+            let [answer, list] = &outcome.clients[0].answers[..] else { panic!("two answers") };
+            assert_eq!(answer.status, status, "{model}");
+            if status == 403 {
+                assert_eq!(answer.code(), "model_not_allowed");
+            }
+            assert!(list.text().contains("\"fast\"") && !list.text().contains("slow"));
+        });
+    }
+}
+
+/// The first ten refusals of a key and second have records, the others one together.
+#[test]
+fn a_flood_of_refusals_leaves_few_records_and_loses_no_count() {
+    let mut client: Vec<Step> = Vec::new();
+    for _ in 0..40 {
+        client.extend(call(ask(BODY)));
+    }
+    let scenario = Scenario::plain(client, b"").under(&poor("requests_per_minute = 0"));
+    transports::each(&scenario, |outcome| {
+        outcome.assert_clean();
+        assert!(outcome.statuses(0).iter().all(|status| *status == 429));
+        let counted = |record: &&Settled| record.has(flag::COUNTED);
+        let (together, own): (Vec<&Settled>, Vec<&Settled>) =
+            outcome.refusals.iter().partition(counted);
+        let seconds = own.len().div_ceil(10);
+        assert!(together.len() <= seconds, "{} for {seconds} s", together.len());
+        let count: u32 = outcome.refusals.iter().map(|record| record.count).sum();
+        assert_eq!(count, 40);
+        assert!(own.iter().all(|record| record.count == 1));
+        for record in together {
+            assert_eq!(codes::name(record.error_code), Some("rate_limited"));
+        }
+    });
+}
+
+#[test]
+fn a_node_that_cannot_record_serves_nothing_unless_told_to() {
+    let scenario =
+        Scenario { ledger_fails: true, ..Scenario::plain(call(post("", BODY)), ok().as_bytes()) };
+    transports::each(&scenario, |outcome| {
+        outcome.assert_clean();
+        let answer = outcome.answer();
+        assert_eq!((answer.status, answer.code().as_str()), (503, "ledger_busy"));
+        assert_eq!(answer.field("retry-after").as_deref(), Some("1"));
+        assert_eq!((outcome.forwarded(), outcome.records.len()), (0, 0));
+    });
+    let told = "[ledger]\nwhen_full = \"serve_unrecorded\"\n";
+    transports::each(&scenario.under(told), |outcome| {
+        outcome.assert_clean();
+        assert_eq!((outcome.answer().status, outcome.forwarded()), (200, 1));
+        assert_eq!(outcome.counters.unrecorded.get(), 1);
+    });
+}
+
+#[test]
+fn an_answer_that_does_not_say_what_it_used_is_estimated() {
+    let text = "x".repeat(400);
+    let ask_body = format!(r#"{{"model":"a","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+    let silent = COMPLETION.replacen(
+        ",\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2,\"total_tokens\":3}",
+        "",
+        1,
+    );
+    let out = silent.len().div_ceil(4) as u64;
+    let scenario =
+        Scenario::plain(call(post("", &ask_body)), json("200 OK", "", &silent).as_bytes());
+    transports::each(&scenario, |outcome| {
+        outcome.assert_clean();
+        let record = &outcome.records[0];
+        assert_eq!(record.provenance, Provenance::Estimated);
+        // 400 letters of content, and the four of the role.
+        assert_eq!(record.tokens[0], 101);
+        assert_eq!(u64::from(record.tokens[4]), out);
+        assert_eq!(record.cost_picousd, 1_010 + 100 * out);
+        assert_eq!(outcome.counters.usage_missing.get(), 1);
+    });
+}
+
+/// What an attempt that brought nothing may have cost is noted, and nobody is charged for it.
+#[test]
+fn nothing_received_is_nothing_charged() {
+    let head =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{\"id\"";
+    for (acts, status, class, billed) in [
+        (vec![say("HTTP/1.1 200"), Act::Fin], 502, StatusClass::Cut, 1),
+        (vec![say(head), Act::Fin], 502, StatusClass::Cut, 1),
+        (vec![say(json("503 Busy", "", "{}"))], 503, StatusClass::Server, 0),
+        (vec![say(json("200 OK", "", "{}"))], 502, StatusClass::Invalid, 1),
+    ] {
+        let scenario = Scenario {
+            clients: vec![call(ask(BODY))],
+            upstream: vec![Manner::once(acts)],
+            config: poor(&pico(HOLD)),
+            ..Scenario::default()
+        };
+        transports::each(&scenario, |outcome| {
+            let record = &outcome.records[0];
+            assert_eq!((outcome.answer().status, record.status), (status, status));
+            assert_eq!((record.cost_picousd, record.overrun_picousd), (0, 0));
+            let attempt = record.listed[0];
+            assert_eq!((attempt.class, attempt.possibly_billed), (class, billed), "{status}");
+        });
+    }
+}
+
+/// An error that says what it used is paid for like an answer.
+#[test]
+fn an_error_with_usage_is_booked() {
+    let body = r#"{"error":{"message":"m"},"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
+    let scenario = Scenario::plain(call(post("", BODY)), json("500 Oh", "", body).as_bytes());
+    transports::each(&scenario, |outcome| {
+        outcome.assert_clean();
+        let record = &outcome.records[0];
+        assert_eq!((record.ending, record.cost_picousd), (Ending::UpstreamError, COST));
+        assert_eq!(record.provenance, Provenance::Reported);
+    });
+}
