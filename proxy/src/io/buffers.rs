@@ -1,10 +1,13 @@
 //! The buffers of one shard: plain vectors in sizes that double, taken for an operation and given
 //! back when it has completed. A body that grows moves from one size to a larger one, so that in
-//! steady state neither small nor large ones are asked of the allocator: a fresh 400 KiB would
-//! cost a hundred page faults, and large pieces of all lengths would tear up the heap.
+//! steady state neither small nor large ones are asked of the allocator: a fresh 400 KiB costs a
+//! hundred page faults, and pieces of all lengths tear up the heap (ADR 0009).
 //!
-//! Bounds: the smallest has [`BUFFER_BYTES`], the largest [`LARGEST_BYTES`]; of each size
-//! [`KEPT_BYTES`] are kept. What is larger, or of no such size, goes back to the allocator.
+//! A buffer whose read is in flight when its connection is dropped goes with the read.
+//!
+//! Bounds: [`BUFFER_BYTES`] the smallest, [`LARGEST_BYTES`] the largest; [`KEPT_MAX`] of the
+//! smallest are kept and [`LARGER_KEPT_BYTES`] of each other size. What is longer, or of no size
+//! of ours, goes back to the allocator.
 
 use std::cell::RefCell;
 
@@ -12,17 +15,22 @@ use std::cell::RefCell;
 /// 2 KB and the small calls of tools below 4 KB.
 pub const BUFFER_BYTES: usize = 8 * 1024;
 
-/// Sizes: each twice the one before.
+/// Sizes, each twice the one before.
 const SIZES: usize = 9;
 
-/// The largest size that is kept: text in a context window stays below it. A longer body brings
-/// pictures and is rare; its pages come from the kernel and go back there.
+/// The largest size: a context window full of text stays below it. A longer body brings pictures;
+/// its pages come from the kernel and go back there.
 pub const LARGEST_BYTES: usize = BUFFER_BYTES << (SIZES - 1);
 
-/// Bytes of each size that are kept for the next taker: of the smallest 256, three each for some
-/// 80 busy connections, of the largest one. All sizes together: 18 MiB a shard. What a burst of
-/// connections needed beyond that goes back to the allocator.
-const KEPT_BYTES: usize = 2 * 1024 * 1024;
+/// Buffers of the smallest size that are kept, and there from the start: three each for some 340
+/// busy connections. 8 MiB a shard, which a busy one needs anyway; fetched one by one as bursts
+/// come, they would be spread over the heap between what lives longer, and resident memory would
+/// follow the largest burst so far.
+const KEPT_MAX: usize = 1024;
+
+/// Bytes of each larger size that are kept, but one buffer at least: what is free between two
+/// calls, not what calls hold. 9 MiB a shard, if all sizes are used.
+const LARGER_KEPT_BYTES: usize = 1024 * 1024;
 
 /// Free lists, one a size.
 #[derive(Default)]
@@ -31,6 +39,18 @@ pub struct Buffers {
 }
 
 impl Buffers {
+    /// Takes what is kept of the smallest size from the allocator, and its pages from the kernel.
+    pub fn fill(&self) {
+        let mut free = self.free.borrow_mut();
+        if let Some(smallest) = free.first_mut() {
+            smallest.resize_with(KEPT_MAX, || {
+                let mut buffer = vec![1; BUFFER_BYTES];
+                buffer.clear();
+                buffer
+            });
+        }
+    }
+
     /// An empty buffer of [`BUFFER_BYTES`].
     pub fn take(&self) -> Vec<u8> {
         self.take_room(BUFFER_BYTES)
@@ -59,10 +79,10 @@ impl Buffers {
 
     /// Gives a buffer back. One of no size of ours is let go.
     pub fn give(&self, mut buffer: Vec<u8>) {
-        let capacity = buffer.capacity();
         let mut free = self.free.borrow_mut();
-        if let Some(list) = size_of_room(capacity).and_then(|size| free.get_mut(size))
-            && list.len() < KEPT_BYTES / capacity
+        let Some(size) = size_of_room(buffer.capacity()) else { return };
+        if let Some(list) = free.get_mut(size)
+            && list.len() < kept_max(size)
         {
             buffer.clear();
             list.push(buffer);
@@ -77,10 +97,14 @@ pub fn room(bytes: usize) -> usize {
     if bytes > LARGEST_BYTES { bytes } else { bytes.next_power_of_two() }
 }
 
-/// The list for buffers of exactly this capacity.
+/// The place of the list for buffers of exactly this capacity.
 fn size_of_room(capacity: usize) -> Option<usize> {
     let ours = (BUFFER_BYTES..=LARGEST_BYTES).contains(&capacity) && capacity.is_power_of_two();
     ours.then(|| (capacity / BUFFER_BYTES).trailing_zeros() as usize)
+}
+
+fn kept_max(size: usize) -> usize {
+    if size == 0 { KEPT_MAX } else { (LARGER_KEPT_BYTES / (BUFFER_BYTES << size)).max(1) }
 }
 
 #[cfg(test)]
@@ -91,7 +115,7 @@ mod tests {
     fn a_buffer_comes_back_to_the_next_taker_of_its_size() {
         let buffers = Buffers::default();
         let sizes = (0..SIZES).map(|size| BUFFER_BYTES << size);
-        let taken: Vec<(usize, *const u8)> = sizes
+        let given: Vec<(usize, *const u8)> = sizes
             .map(|bytes| {
                 let mut buffer = buffers.take_room(bytes);
                 buffer.push(1);
@@ -100,7 +124,7 @@ mod tests {
                 (bytes, place)
             })
             .collect();
-        for (bytes, place) in taken {
+        for (bytes, place) in given {
             // One more than the size below has room for.
             let again = buffers.take_room(bytes / 2 + 1);
             assert_eq!((again.len(), again.capacity(), again.as_ptr()), (0, bytes, place));
@@ -127,16 +151,24 @@ mod tests {
     fn what_is_kept_of_each_size_is_bounded_and_odd_ones_are_let_go() {
         let buffers = Buffers::default();
         for size in 0..SIZES {
-            let bytes = BUFFER_BYTES << size;
-            let many = KEPT_BYTES / bytes + 1;
-            let taken: Vec<_> = (0..many).map(|_| buffers.take_room(bytes)).collect();
+            let taken: Vec<_> =
+                (0..=kept_max(size)).map(|_| buffers.take_room(BUFFER_BYTES << size)).collect();
             taken.into_iter().for_each(|buffer| buffers.give(buffer));
         }
         for odd in [0, 100, BUFFER_BYTES + 1, 2 * LARGEST_BYTES] {
             buffers.give(Vec::with_capacity(odd));
         }
         let free = buffers.free.borrow();
-        let kept: Vec<usize> = free.iter().map(|list| list.len() * list[0].capacity()).collect();
-        assert_eq!(kept, [KEPT_BYTES; SIZES]);
+        let kept: Vec<usize> = free.iter().map(Vec::len).collect();
+        assert_eq!(kept, [1024, 64, 32, 16, 8, 4, 2, 1, 1]);
+    }
+
+    #[test]
+    fn a_shard_begins_with_what_it_keeps() {
+        let buffers = Buffers::default();
+        buffers.fill();
+        let taken: Vec<_> = (0..KEPT_MAX).map(|_| buffers.take()).collect();
+        assert!(taken.iter().all(|buffer| buffer.is_empty() && buffer.capacity() == BUFFER_BYTES));
+        assert!(buffers.free.borrow()[0].is_empty());
     }
 }

@@ -96,8 +96,10 @@ pub fn run(
             Ok(listener) => listener,
             Err(error) => return started(Err(error)),
         };
+        let shard = shard(RingIo, setup);
+        shard.buffers.fill();
         started(Ok(driver));
-        serve(shard(RingIo, setup), listener, mailbox).await;
+        serve(shard, listener, mailbox).await;
     });
 }
 
