@@ -3,13 +3,16 @@
 //! steady state neither small nor large ones are asked of the allocator: a fresh 400 KiB costs a
 //! hundred page faults, and pieces of all lengths tear up the heap (ADR 0009).
 //!
-//! A buffer whose read is in flight when its connection is dropped goes with the read.
+//! A buffer whose operation is in flight when its connection is dropped comes home by itself, when
+//! the kernel is done with it: else closed connections would hand the buffers kept here, one by
+//! one, to the allocator, which cuts them up.
 //!
 //! Bounds: [`BUFFER_BYTES`] the smallest, [`LARGEST_BYTES`] the largest; [`KEPT_MAX`] of the
 //! smallest are kept and [`LARGER_KEPT_BYTES`] of each other size. What is longer, or of no size
 //! of ours, goes back to the allocator.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
 
 /// Room for a head and the body of an ordinary call in one read. Real clients' heads are below
 /// 2 KB and the small calls of tools below 4 KB.
@@ -36,9 +39,41 @@ const LARGER_KEPT_BYTES: usize = 1024 * 1024;
 #[derive(Default)]
 pub struct Buffers {
     free: RefCell<[Vec<Vec<u8>>; SIZES]>,
+    lent: Cell<u64>,
+}
+
+thread_local! {
+    /// The buffers of this thread's shard; an operation that outlives its stream knows no shard.
+    static HOME: RefCell<Weak<Buffers>> = const { RefCell::new(Weak::new()) };
+}
+
+/// Gives a buffer of a dropped stream back to this thread's shard, if there is one.
+pub(super) fn come_home(buffer: Vec<u8>) {
+    if buffer.capacity() > 0 {
+        // Without a home, or at the thread's end, it is let go.
+        let _ = HOME.try_with(|home| {
+            if let Some(buffers) = home.borrow().upgrade() {
+                buffers.give(buffer);
+            }
+        });
+    }
 }
 
 impl Buffers {
+    /// Free lists without a buffer; from now on the buffers of this thread's dropped streams come
+    /// to them.
+    pub fn of_thread() -> Rc<Buffers> {
+        let buffers = Rc::new(Buffers::default());
+        HOME.set(Rc::downgrade(&buffers));
+        buffers
+    }
+
+    /// Buffers that were taken and not yet given back. Of a shard at rest 0: each was taken once
+    /// and comes back once, whatever became of its call.
+    pub fn lent(&self) -> u64 {
+        self.lent.get()
+    }
+
     /// Takes what is kept of the smallest size from the allocator, and its pages from the kernel.
     pub fn fill(&self) {
         let mut free = self.free.borrow_mut();
@@ -58,6 +93,7 @@ impl Buffers {
 
     /// An empty buffer with room for `bytes`.
     pub fn take_room(&self, bytes: usize) -> Vec<u8> {
+        self.lent.set(self.lent.get().wrapping_add(1));
         let room = room(bytes);
         let kept = size_of_room(room).and_then(|size| self.free.borrow_mut().get_mut(size)?.pop());
         kept.unwrap_or_else(|| Vec::with_capacity(room))
@@ -77,10 +113,14 @@ impl Buffers {
         self.give(std::mem::replace(buffer, larger));
     }
 
-    /// Gives a buffer back. One of no size of ours is let go.
+    /// Gives a buffer back. One that has grown to no size of ours is let go.
     pub fn give(&self, mut buffer: Vec<u8>) {
-        let mut free = self.free.borrow_mut();
+        if buffer.capacity() == 0 {
+            return;
+        }
+        self.lent.set(self.lent.get().wrapping_sub(1));
         let Some(size) = size_of_room(buffer.capacity()) else { return };
+        let mut free = self.free.borrow_mut();
         if let Some(list) = free.get_mut(size)
             && list.len() < kept_max(size)
         {
@@ -161,6 +201,34 @@ mod tests {
         let free = buffers.free.borrow();
         let kept: Vec<usize> = free.iter().map(Vec::len).collect();
         assert_eq!(kept, [1024, 64, 32, 16, 8, 4, 2, 1, 1]);
+    }
+
+    #[test]
+    fn what_is_lent_is_what_was_taken_and_not_given_back() {
+        let buffers = Buffers::default();
+        let mut taken: Vec<_> = [1, BUFFER_BYTES + 1, LARGEST_BYTES + 1]
+            .into_iter()
+            .map(|bytes| buffers.take_room(bytes))
+            .collect();
+        assert_eq!(buffers.lent(), 3);
+        // However it grows it stays the same loan; what never was a buffer is none.
+        taken[0].reserve_exact(3 * BUFFER_BYTES);
+        buffers.grow(&mut taken[1], LARGEST_BYTES);
+        buffers.grow(&mut taken[2], 2 * LARGEST_BYTES);
+        buffers.give(Vec::new());
+        assert_eq!(buffers.lent(), 3);
+        taken.into_iter().for_each(|buffer| buffers.give(buffer));
+        assert_eq!(buffers.lent(), 0);
+    }
+
+    #[test]
+    fn buffers_come_home_to_the_shard_of_their_thread() {
+        let buffers = Buffers::of_thread();
+        come_home(buffers.take());
+        come_home(Vec::new());
+        assert_eq!((buffers.lent(), buffers.free.borrow()[0].len()), (0, 1));
+        drop(buffers);
+        come_home(vec![0; BUFFER_BYTES]);
     }
 
     #[test]

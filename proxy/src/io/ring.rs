@@ -7,6 +7,7 @@
 //!
 //! It deliberately knows nothing of HTTP, deadlines or pools.
 
+use super::buffers::come_home;
 use super::lent::{Rest, Tail};
 use super::listen::RingListener;
 use super::{Chunk, Io, ReadDone, Recall, Stream, WriteDone};
@@ -115,6 +116,22 @@ enum WritePlace {
     Empty,
     Lent(Chunk),
     Done(WriteDone),
+}
+
+/// A buffer that was lent and not begun with, or is back and was not asked for.
+impl Drop for Mail {
+    fn drop(&mut self) {
+        if let ReadPlace::Lent(buffer, _) | ReadPlace::Done(ReadDone { buffer, .. }) =
+            std::mem::replace(self.read.get_mut(), ReadPlace::Empty)
+        {
+            come_home(buffer);
+        }
+        if let WritePlace::Lent(chunk) | WritePlace::Done(WriteDone { chunk, .. }) =
+            std::mem::replace(self.write.get_mut(), WritePlace::Empty)
+        {
+            come_home(chunk.bytes);
+        }
+    }
 }
 
 impl RingStream {
@@ -278,12 +295,13 @@ async fn read_loop(mut half: OwnedReadHalf<TcpStream>, mail: Rc<Mail>) {
         let done = match job {
             ReadPlace::Lent(buffer, Recall::Never) => {
                 let (result, tail) = half.read(Tail(buffer)).await;
-                ReadPlace::Done(ReadDone { result, buffer: tail.0 })
+                ReadPlace::Done(ReadDone { result, buffer: tail.into_buffer() })
             }
             ReadPlace::Lent(buffer, Recall::Able) => {
                 let handle = mail.canceller.borrow().handle();
                 let (result, tail) = half.cancelable_read(Tail(buffer), handle).await;
-                ReadPlace::Done(ReadDone { result: canceled(result), buffer: tail.0 })
+                let (result, buffer) = (canceled(result), tail.into_buffer());
+                ReadPlace::Done(ReadDone { result, buffer })
             }
             ReadPlace::Watch => ReadPlace::Ready(watch(&half).await),
             ReadPlace::Empty | ReadPlace::Done(_) | ReadPlace::Ready(_) => continue,
@@ -353,7 +371,7 @@ async fn write_all(half: &mut WriteHalf, chunk: Chunk) -> WriteDone {
             Err(e) => break Err(e),
         }
     };
-    WriteDone { result, chunk: Chunk { bytes: rest.0.bytes, start, end } }
+    WriteDone { result, chunk: Chunk { bytes: rest.into_buffer(), start, end } }
 }
 
 async fn finish_connect(half: &WriteHalf, fd: RawFd) -> io::Result<()> {

@@ -107,8 +107,8 @@ async fn attempt<I: Io>(
     let provider = call.snapshot.provider(call.candidate.provider);
     let mut upstream = connection(shard, client, call, provider, step).await?;
     let mut outgoing = Outgoing::new(shard.buffers.take());
-    let written = (&mut outgoing, &shard.buffers);
-    write_request(written, client, request, call, provider, held.record.attempts);
+    let buffers: &Buffers = &shard.buffers;
+    write_request((&mut outgoing, buffers), client, request, call, provider, held.record.attempts);
     settle::sent(shard, held);
     let begun = shard.mono();
     let outcome = exchange(shard, client, call, &mut upstream, &mut outgoing).await;
