@@ -14,6 +14,7 @@ pub mod buffers;
 pub mod heap;
 mod lent;
 pub mod listen;
+mod mail;
 pub mod ring;
 pub mod runtime;
 pub mod script;

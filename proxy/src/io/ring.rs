@@ -7,17 +7,15 @@
 //!
 //! It deliberately knows nothing of HTTP, deadlines or pools.
 
-use super::buffers::come_home;
 use super::lent::{Rest, Tail};
 use super::listen::RingListener;
+use super::mail::{Mail, ReadPlace, WritePlace};
 use super::{Chunk, Io, ReadDone, Recall, Stream, WriteDone};
 use crate::exchange::time::{MonoNs, Now};
 use crate::shard::clock;
-use monoio::io::{
-    AsyncReadRent, AsyncWriteRent, CancelableAsyncReadRent, Canceller, OwnedReadHalf,
-};
+use monoio::io::{AsyncReadRent, AsyncWriteRent, CancelableAsyncReadRent, OwnedReadHalf};
 use monoio::net::TcpStream;
-use std::cell::{Cell, RefCell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -92,60 +90,10 @@ pub struct RingStream {
     writer: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-/// What passes between a stream and its loops. Each place holds at most one buffer.
-struct Mail {
-    fd: RawFd,
-    connected: RefCell<Option<io::Result<()>>>,
-    read: RefCell<ReadPlace>,
-    /// Set while a cancelable read is in flight; taken by a recall.
-    canceller: RefCell<Canceller>,
-    write: RefCell<WritePlace>,
-    reading: Cell<bool>,
-    writing: Cell<bool>,
-}
-
-enum ReadPlace {
-    Empty,
-    Lent(Vec<u8>, Recall),
-    Watch,
-    Done(ReadDone),
-    Ready(io::Result<()>),
-}
-
-enum WritePlace {
-    Empty,
-    Lent(Chunk),
-    Done(WriteDone),
-}
-
-/// A buffer that was lent and not begun with, or is back and was not asked for.
-impl Drop for Mail {
-    fn drop(&mut self) {
-        if let ReadPlace::Lent(buffer, _) | ReadPlace::Done(ReadDone { buffer, .. }) =
-            std::mem::replace(self.read.get_mut(), ReadPlace::Empty)
-        {
-            come_home(buffer);
-        }
-        if let WritePlace::Lent(chunk) | WritePlace::Done(WriteDone { chunk, .. }) =
-            std::mem::replace(self.write.get_mut(), WritePlace::Empty)
-        {
-            come_home(chunk.bytes);
-        }
-    }
-}
-
 impl RingStream {
     fn new(stream: TcpStream, connecting: bool) -> RingStream {
         let fd = stream.as_raw_fd();
-        let mail = Rc::new(Mail {
-            fd,
-            connected: RefCell::new(if connecting { None } else { Some(Ok(())) }),
-            read: RefCell::new(ReadPlace::Empty),
-            canceller: RefCell::new(Canceller::new()),
-            write: RefCell::new(WritePlace::Empty),
-            reading: Cell::new(false),
-            writing: Cell::new(false),
-        });
+        let mail = Rc::new(Mail::new(fd, connecting));
         let stream = Rc::new(UnsafeCell::new(stream));
         let write_half = WriteHalf(stream.clone());
         RingStream {

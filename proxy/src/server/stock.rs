@@ -69,7 +69,8 @@ pub(super) fn open(config: &Config) -> Result<Stock, StartError> {
     };
     let opened = ledger::open(&options).map_err(StartError::Ledger)?;
     let Opened { node, start, state, balances, slabs, found, ledger } = opened;
-    let (keys, declared) = Keys::load(state, &balances, &config.keys, now).map_err(StartError::Keys)?;
+    let (keys, declared) =
+        Keys::load(state, &balances, &config.keys, now).map_err(StartError::Keys)?;
     let [first, second, third, ..] = node.to_le_bytes();
     let [low, high, ..] = start.to_le_bytes();
     Ok(Stock {
