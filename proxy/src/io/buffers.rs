@@ -18,12 +18,12 @@ use std::rc::{Rc, Weak};
 /// 2 KB and the small calls of tools below 4 KB.
 pub const BUFFER_BYTES: usize = 8 * 1024;
 
-/// Sizes, each twice the one before.
-const SIZES: usize = 9;
+/// Sizes above the smallest, each twice the one before.
+const LARGER_SIZES: usize = 8;
 
 /// The largest size: a context window full of text stays below it. A longer body brings pictures;
 /// its pages come from the kernel and go back there.
-pub const LARGEST_BYTES: usize = BUFFER_BYTES << (SIZES - 1);
+pub const LARGEST_BYTES: usize = BUFFER_BYTES << LARGER_SIZES;
 
 /// Buffers of the smallest size that are kept, and there from the start: three each for some 340
 /// busy connections. 8 MiB a shard, which a busy one needs anyway; fetched one by one as bursts
@@ -38,7 +38,10 @@ const LARGER_KEPT_BYTES: usize = 1024 * 1024;
 /// Free lists, one a size.
 #[derive(Default)]
 pub struct Buffers {
-    free: RefCell<[Vec<Vec<u8>>; SIZES]>,
+    /// Of the smallest size, which nearly every operation takes.
+    free: RefCell<Vec<Vec<u8>>>,
+    /// Of the others.
+    larger: RefCell<[Vec<Vec<u8>>; LARGER_SIZES]>,
     lent: Cell<u64>,
 }
 
@@ -48,15 +51,22 @@ thread_local! {
 }
 
 /// Gives a buffer of a dropped stream back to this thread's shard, if there is one.
+#[inline]
 pub(super) fn come_home(buffer: Vec<u8>) {
+    // Every operation that ends as it should leaves an empty one behind.
     if buffer.capacity() > 0 {
-        // Without a home, or at the thread's end, it is let go.
-        let _ = HOME.try_with(|home| {
-            if let Some(buffers) = home.borrow().upgrade() {
-                buffers.give(buffer);
-            }
-        });
+        lead_home(buffer);
     }
+}
+
+#[cold]
+fn lead_home(buffer: Vec<u8>) {
+    // Without a home, or at the thread's end, it is let go.
+    let _ = HOME.try_with(|home| {
+        if let Some(buffers) = home.borrow().upgrade() {
+            buffers.give(buffer);
+        }
+    });
 }
 
 impl Buffers {
@@ -76,26 +86,28 @@ impl Buffers {
 
     /// Takes what is kept of the smallest size from the allocator, and its pages from the kernel.
     pub fn fill(&self) {
-        let mut free = self.free.borrow_mut();
-        if let Some(smallest) = free.first_mut() {
-            smallest.resize_with(KEPT_MAX, || {
-                let mut buffer = vec![1; BUFFER_BYTES];
-                buffer.clear();
-                buffer
-            });
-        }
+        self.free.borrow_mut().resize_with(KEPT_MAX, || {
+            let mut buffer = vec![1; BUFFER_BYTES];
+            buffer.clear();
+            buffer
+        });
     }
 
     /// An empty buffer of [`BUFFER_BYTES`].
     pub fn take(&self) -> Vec<u8> {
-        self.take_room(BUFFER_BYTES)
+        self.lent.set(self.lent.get().wrapping_add(1));
+        let kept = self.free.borrow_mut().pop();
+        kept.unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES))
     }
 
     /// An empty buffer with room for `bytes`.
     pub fn take_room(&self, bytes: usize) -> Vec<u8> {
+        if bytes <= BUFFER_BYTES {
+            return self.take();
+        }
         self.lent.set(self.lent.get().wrapping_add(1));
         let room = room(bytes);
-        let kept = size_of_room(room).and_then(|size| self.free.borrow_mut().get_mut(size)?.pop());
+        let kept = size_of(room).and_then(|size| self.larger.borrow_mut().get_mut(size)?.pop());
         kept.unwrap_or_else(|| Vec::with_capacity(room))
     }
 
@@ -119,10 +131,22 @@ impl Buffers {
             return;
         }
         self.lent.set(self.lent.get().wrapping_sub(1));
-        let Some(size) = size_of_room(buffer.capacity()) else { return };
+        if buffer.capacity() != BUFFER_BYTES {
+            return self.give_larger(buffer);
+        }
         let mut free = self.free.borrow_mut();
-        if let Some(list) = free.get_mut(size)
-            && list.len() < kept_max(size)
+        if free.len() < KEPT_MAX {
+            buffer.clear();
+            free.push(buffer);
+        }
+    }
+
+    #[inline(never)]
+    fn give_larger(&self, mut buffer: Vec<u8>) {
+        let mut larger = self.larger.borrow_mut();
+        let list = size_of(buffer.capacity()).and_then(|size| larger.get_mut(size));
+        if let Some(list) = list
+            && list.len() < (LARGER_KEPT_BYTES / buffer.capacity()).max(1)
         {
             buffer.clear();
             list.push(buffer);
@@ -137,14 +161,11 @@ pub fn room(bytes: usize) -> usize {
     if bytes > LARGEST_BYTES { bytes } else { bytes.next_power_of_two() }
 }
 
-/// The place of the list for buffers of exactly this capacity.
-fn size_of_room(capacity: usize) -> Option<usize> {
-    let ours = (BUFFER_BYTES..=LARGEST_BYTES).contains(&capacity) && capacity.is_power_of_two();
-    ours.then(|| (capacity / BUFFER_BYTES).trailing_zeros() as usize)
-}
-
-fn kept_max(size: usize) -> usize {
-    if size == 0 { KEPT_MAX } else { (LARGER_KEPT_BYTES / (BUFFER_BYTES << size)).max(1) }
+/// The place of the list for larger buffers of exactly this capacity.
+fn size_of(capacity: usize) -> Option<usize> {
+    let ours = (2 * BUFFER_BYTES..=LARGEST_BYTES).contains(&capacity);
+    let doubled = capacity / (2 * BUFFER_BYTES);
+    (ours && capacity.is_power_of_two()).then(|| doubled.trailing_zeros() as usize)
 }
 
 #[cfg(test)]
@@ -154,7 +175,7 @@ mod tests {
     #[test]
     fn a_buffer_comes_back_to_the_next_taker_of_its_size() {
         let buffers = Buffers::default();
-        let sizes = (0..SIZES).map(|size| BUFFER_BYTES << size);
+        let sizes = (0..=LARGER_SIZES).map(|size| BUFFER_BYTES << size);
         let given: Vec<(usize, *const u8)> = sizes
             .map(|bytes| {
                 let mut buffer = buffers.take_room(bytes);
@@ -190,17 +211,17 @@ mod tests {
     #[test]
     fn what_is_kept_of_each_size_is_bounded_and_odd_ones_are_let_go() {
         let buffers = Buffers::default();
-        for size in 0..SIZES {
+        for size in 0..=LARGER_SIZES {
+            let many = (2 * KEPT_MAX) >> size;
             let taken: Vec<_> =
-                (0..=kept_max(size)).map(|_| buffers.take_room(BUFFER_BYTES << size)).collect();
+                (0..many).map(|_| buffers.take_room(BUFFER_BYTES << size)).collect();
             taken.into_iter().for_each(|buffer| buffers.give(buffer));
         }
         for odd in [0, 100, BUFFER_BYTES + 1, 2 * LARGEST_BYTES] {
             buffers.give(Vec::with_capacity(odd));
         }
-        let free = buffers.free.borrow();
-        let kept: Vec<usize> = free.iter().map(Vec::len).collect();
-        assert_eq!(kept, [1024, 64, 32, 16, 8, 4, 2, 1, 1]);
+        assert_eq!(buffers.free.borrow().len(), 1024);
+        assert_eq!(buffers.larger.borrow().each_ref().map(Vec::len), [64, 32, 16, 8, 4, 2, 1, 1]);
     }
 
     #[test]
@@ -226,7 +247,7 @@ mod tests {
         let buffers = Buffers::of_thread();
         come_home(buffers.take());
         come_home(Vec::new());
-        assert_eq!((buffers.lent(), buffers.free.borrow()[0].len()), (0, 1));
+        assert_eq!((buffers.lent(), buffers.free.borrow().len()), (0, 1));
         drop(buffers);
         come_home(vec![0; BUFFER_BYTES]);
     }
@@ -237,6 +258,6 @@ mod tests {
         buffers.fill();
         let taken: Vec<_> = (0..KEPT_MAX).map(|_| buffers.take()).collect();
         assert!(taken.iter().all(|buffer| buffer.is_empty() && buffer.capacity() == BUFFER_BYTES));
-        assert!(buffers.free.borrow()[0].is_empty());
+        assert!(buffers.free.borrow().is_empty());
     }
 }
