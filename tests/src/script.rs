@@ -103,12 +103,15 @@ fn run_over<I: Io<Listener = ScriptListener>>(
     let clients_ms = world.now().mono.0 / 1_000_000;
     world.run_until(world.sleep(REST)).expect("time to pass");
     let (allowance_left, pooled) = (shard.allowance.left(), shard.pool.len());
+    let buffers = shard.buffers.clone();
     drop(shard);
     let drain_ms = drain(world, &kit, &served);
     let left_open = left_open.get();
     world.run_until(world.sleep(REST)).expect("time to pass");
     let counters = kit.counters.clone();
     let (records, refusals) = kit.settled();
+    // A panic drops what its task held; whatever else happens, each buffer comes back.
+    assert!(counters.panics.get() > 0 || buffers.lent() == 0, "{} buffers lent", buffers.lent());
     Outcome {
         clients,
         upstream: upstream.iter().map(|saw| saw.borrow().clone()).collect(),

@@ -6,7 +6,7 @@ use bench::alloc::{Counts, counted};
 use gateway_tests::books::Books;
 use loadtest::standin::{Config as Script, Standin};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -16,6 +16,7 @@ use tollgate::config::Env;
 use tollgate::control::keys;
 use tollgate::exchange::time::UnixMs;
 use tollgate::io::Io;
+use tollgate::io::buffers::BUFFER_BYTES;
 use tollgate::io::listen::RingListener;
 use tollgate::io::ring::RingIo;
 use tollgate::io::runtime::{Choice, ShardRuntime};
@@ -30,6 +31,9 @@ const KEY: &str = "sk-test";
 /// Calls before counting, and calls that are counted.
 const WARM_UP: usize = 300;
 const CALLS: usize = 1_000;
+
+/// Task, streams and scratch of a connection, and of its upstream's: less than a buffer.
+const TASK_BYTES_MAX: u64 = 7 * 1024;
 
 /// No answer of a test takes this long.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -207,8 +211,11 @@ fn steady(choice: Choice) {
         call("2 KB through an alias", "fast", 1_900, "HTTP/1.1 200"),
         call("an upstream's 429, verbatim", "s429-now", 100, "HTTP/1.1 429"),
         call("a chunked answer", "chunked", 100, "HTTP/1.1 200"),
-        Call { allowed: 2, ..call("an answer of 64 KB", "big-64k", 100, "HTTP/1.1 200") },
-        Call { allowed: 8, ..call("a body of 400 KB", "ok", 400_000, "HTTP/1.1 200") },
+        call("an answer of 64 KB", "big-64k", 100, "HTTP/1.1 200"),
+        call("an answer of 1 MB", "big-1m", 100, "HTTP/1.1 200"),
+        call("a body of 12 KB", "ok", 12_000, "HTTP/1.1 200"),
+        call("a body of 400 KB", "ok", 400_000, "HTTP/1.1 200"),
+        Call { allowed: 1, ..call("a body of 3 MB", "ok", 3_000_000, "HTTP/1.1 200") },
     ];
     for kind in &kinds {
         let calls = if kind.body.len() > 100_000 { CALLS / 10 } else { CALLS };
@@ -220,6 +227,49 @@ fn steady(choice: Choice) {
             "{choice:?}, {}: {counts:?} in {calls} calls",
             kind.name
         );
+    }
+}
+
+/// Opens connections one after the other, each with a call that the upstream never answers.
+fn hang(shard: &Counted, standin: &Standin, half_closed: bool, calls: usize) -> Vec<TcpStream> {
+    let call = call("hang", "hang", 1_900, "");
+    let ask = |_| {
+        let mut stream = TcpStream::connect(shard.at).unwrap();
+        let before = standin.counts().requests;
+        stream.write_all(&[call.head.as_bytes(), &call.body].concat()).unwrap();
+        if half_closed {
+            stream.shutdown(Shutdown::Write).unwrap();
+        }
+        standin.tally_of(before as usize + 1, PATIENCE);
+        stream
+    };
+    (0..calls).map(ask).collect()
+}
+
+/// Bytes that a call takes which waits for its first byte, its connection and its task included.
+fn waiting(choice: Choice, half_closed: bool) -> Option<u64> {
+    let standin = Standin::start(Script::default()).unwrap();
+    let shard = Counted::start(choice, standin.addr())?;
+    let _warm = hang(&shard, &standin, half_closed, CALLS / 50);
+    let before = shard.counts();
+    let _hanging = hang(&shard, &standin, half_closed, CALLS / 50);
+    let bytes = shard.counts().since(before).bytes;
+    // Ends the calls; the shard would wait for them.
+    drop(standin);
+    Some(bytes / (CALLS as u64 / 50))
+}
+
+/// A first byte may take minutes, and thousands of calls wait for one. Each holds its request, for
+/// a replay, and the buffers of the reads that watch both sides; none that only was on the way.
+#[test]
+fn a_call_that_waits_holds_a_buffer_for_each_read_and_its_request() {
+    for choice in [Choice::Uring, Choice::Epoll] {
+        for (half_closed, buffers) in [(false, 3), (true, 2)] {
+            let Some(bytes) = waiting(choice, half_closed) else { continue };
+            println!("{choice:?}, half closed: {half_closed}: {bytes} bytes a waiting call");
+            let most = buffers * BUFFER_BYTES as u64 + TASK_BYTES_MAX;
+            assert!(bytes <= most, "{choice:?}, half closed: {half_closed}: {bytes} of {most}");
+        }
     }
 }
 

@@ -101,6 +101,8 @@ pub(super) const SERIES: &[Series] = &[
         "Connections that ended in a defect of ours.", Sum(|c| c.panics.get())),
     series("tollgate_held_bytes", Gauge,
         "Bytes of request bodies held, at the last sweep.", Shard(|c| c.held_bytes.get())),
+    series("tollgate_buffers_lent", Gauge,
+        "Buffers in use, at the last sweep.", Shard(|c| c.buffers_lent.get())),
     series("tollgate_records_total", Counter,
         "Exchanges settled.", Sum(|c| c.records.get())),
     series("tollgate_unrecorded_total", Counter,

@@ -76,6 +76,8 @@ tollgate: nothing to serve: there is no ./tollgate.toml and no provider in the e
   write a file     docs/reference/config.md, README.md; then: tollgate serve FILE";
 
 fn serve(config: &Config, arguments: &Arguments) -> io::Result<u8> {
+    // Before the threads: the allocator's parameters are the process's.
+    crate::io::heap::settle();
     let limit = descriptors::raise();
     let admin = std::net::TcpListener::bind(config.listen_admin)
         .map_err(|error| at("admin", config.listen_admin, &error))?;

@@ -1,11 +1,28 @@
 //! Buffers as monoio sees them while they are lent to the kernel. The only place where a pointer
 //! into a buffer leaves safe code; nothing here reads, writes or waits.
+//!
+//! An operation whose stream is dropped keeps its buffer until the kernel is done with it; dropped
+//! then, the buffer comes home.
 
 use super::Chunk;
+use super::buffers::come_home;
 use monoio::buf::{IoBuf, IoBufMut};
 
 /// A lent buffer seen as its spare capacity.
 pub(super) struct Tail(pub(super) Vec<u8>);
+
+impl Tail {
+    /// The buffer, after its operation.
+    pub(super) fn into_buffer(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        come_home(std::mem::take(&mut self.0));
+    }
+}
 
 #[expect(unsafe_code, reason = "owned buffers are lent to the kernel here and nowhere else")]
 // SAFETY: the pointer is that of the vector's allocation, which does not move while the vector
@@ -30,6 +47,19 @@ unsafe impl IoBufMut for Tail {
 
 /// A lent chunk seen as what of it is still to be written.
 pub(super) struct Rest(pub(super) Chunk);
+
+impl Rest {
+    /// The buffer, after its operation.
+    pub(super) fn into_buffer(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.0.bytes)
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        come_home(std::mem::take(&mut self.0.bytes));
+    }
+}
 
 #[expect(unsafe_code, reason = "owned buffers are lent to the kernel here and nowhere else")]
 // SAFETY: the slice lies inside the vector's initialised bytes (indexing checks it), and the

@@ -11,8 +11,10 @@
 
 pub mod affinity;
 pub mod buffers;
+pub mod heap;
 mod lent;
 pub mod listen;
+mod mail;
 pub mod ring;
 pub mod runtime;
 pub mod script;

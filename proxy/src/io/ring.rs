@@ -9,14 +9,13 @@
 
 use super::lent::{Rest, Tail};
 use super::listen::RingListener;
+use super::mail::{Mail, ReadPlace, WritePlace};
 use super::{Chunk, Io, ReadDone, Recall, Stream, WriteDone};
 use crate::exchange::time::{MonoNs, Now};
 use crate::shard::clock;
-use monoio::io::{
-    AsyncReadRent, AsyncWriteRent, CancelableAsyncReadRent, Canceller, OwnedReadHalf,
-};
+use monoio::io::{AsyncReadRent, AsyncWriteRent, CancelableAsyncReadRent, OwnedReadHalf};
 use monoio::net::TcpStream;
-use std::cell::{Cell, RefCell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -91,44 +90,10 @@ pub struct RingStream {
     writer: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-/// What passes between a stream and its loops. Each place holds at most one buffer.
-struct Mail {
-    fd: RawFd,
-    connected: RefCell<Option<io::Result<()>>>,
-    read: RefCell<ReadPlace>,
-    /// Set while a cancelable read is in flight; taken by a recall.
-    canceller: RefCell<Canceller>,
-    write: RefCell<WritePlace>,
-    reading: Cell<bool>,
-    writing: Cell<bool>,
-}
-
-enum ReadPlace {
-    Empty,
-    Lent(Vec<u8>, Recall),
-    Watch,
-    Done(ReadDone),
-    Ready(io::Result<()>),
-}
-
-enum WritePlace {
-    Empty,
-    Lent(Chunk),
-    Done(WriteDone),
-}
-
 impl RingStream {
     fn new(stream: TcpStream, connecting: bool) -> RingStream {
         let fd = stream.as_raw_fd();
-        let mail = Rc::new(Mail {
-            fd,
-            connected: RefCell::new(if connecting { None } else { Some(Ok(())) }),
-            read: RefCell::new(ReadPlace::Empty),
-            canceller: RefCell::new(Canceller::new()),
-            write: RefCell::new(WritePlace::Empty),
-            reading: Cell::new(false),
-            writing: Cell::new(false),
-        });
+        let mail = Rc::new(Mail::new(fd, connecting));
         let stream = Rc::new(UnsafeCell::new(stream));
         let write_half = WriteHalf(stream.clone());
         RingStream {
@@ -278,12 +243,13 @@ async fn read_loop(mut half: OwnedReadHalf<TcpStream>, mail: Rc<Mail>) {
         let done = match job {
             ReadPlace::Lent(buffer, Recall::Never) => {
                 let (result, tail) = half.read(Tail(buffer)).await;
-                ReadPlace::Done(ReadDone { result, buffer: tail.0 })
+                ReadPlace::Done(ReadDone { result, buffer: tail.into_buffer() })
             }
             ReadPlace::Lent(buffer, Recall::Able) => {
                 let handle = mail.canceller.borrow().handle();
                 let (result, tail) = half.cancelable_read(Tail(buffer), handle).await;
-                ReadPlace::Done(ReadDone { result: canceled(result), buffer: tail.0 })
+                let (result, buffer) = (canceled(result), tail.into_buffer());
+                ReadPlace::Done(ReadDone { result, buffer })
             }
             ReadPlace::Watch => ReadPlace::Ready(watch(&half).await),
             ReadPlace::Empty | ReadPlace::Done(_) | ReadPlace::Ready(_) => continue,
@@ -353,7 +319,7 @@ async fn write_all(half: &mut WriteHalf, chunk: Chunk) -> WriteDone {
             Err(e) => break Err(e),
         }
     };
-    WriteDone { result, chunk: Chunk { bytes: rest.0.bytes, start, end } }
+    WriteDone { result, chunk: Chunk { bytes: rest.into_buffer(), start, end } }
 }
 
 async fn finish_connect(half: &WriteHalf, fd: RawFd) -> io::Result<()> {

@@ -97,6 +97,8 @@ pub struct Counters {
     pub panics: Counter,
     /// Body bytes held now beyond the first buffers.
     pub held_bytes: Counter,
+    /// Buffers in use now.
+    pub buffers_lent: Counter,
     /// Exchanges settled.
     pub records: Counter,
     /// Exchanges served without a record, as configured.

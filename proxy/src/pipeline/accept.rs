@@ -184,7 +184,8 @@ fn lend<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>) {
     }
     if buffer.len() == buffer.capacity() {
         // The parser refuses a head at its bound, so this ends there.
-        buffer.reserve_exact(buffer.capacity().min(HEAD_BYTES_MAX));
+        let larger = buffer.capacity() + buffer.capacity().min(HEAD_BYTES_MAX);
+        shard.buffers.grow(&mut buffer, larger);
     }
     client.stream.start_read(buffer, Recall::Able);
 }

@@ -3,6 +3,7 @@
 //! Both directions use it. It moves no bytes but those of chunk framing, which it takes out in
 //! place, so that the decoded body is always one slice.
 
+use crate::io::buffers::Buffers;
 use codec::http1::{Chunked, Framing, TrailerRule};
 
 /// A body on its way.
@@ -121,8 +122,8 @@ impl Arriving {
     }
 
     /// Grows the buffer to `capacity`.
-    pub(super) fn grow_to(&mut self, capacity: usize) {
-        self.buffer.reserve_exact(capacity.saturating_sub(self.buffer.len()));
+    pub(super) fn grow_to(&mut self, capacity: usize, buffers: &Buffers) {
+        buffers.grow(&mut self.buffer, capacity);
     }
 
     /// Forgets all but the last `keep` bytes of the body, which move to its start; they are taken

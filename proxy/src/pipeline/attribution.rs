@@ -19,7 +19,7 @@ impl Default for Names {
 /// The tail of a request's record.
 pub(super) fn tail<'b>(
     (asked, sent): (&'b str, &'b str),
-    received: &'b Received,
+    received: &'b Received<'_>,
     spans: &RequestSpans,
     names: &'b mut Names,
 ) -> Tail<'b> {

@@ -1,7 +1,7 @@
 //! The body as it arrives: one growing buffer, scanned by the piece.
 //!
-//! The buffer grows with what was received, never with what was announced, and leases its room
-//! from the shard's allowance. A read brings at most 64 KiB, so a turn scans no more than that.
+//! The buffer grows with what was received, at most fourfold at a time whatever was announced, and
+//! leases its room from the shard's allowance. A read brings at most 64 KiB, so a turn scans no more than that.
 //! Bytes behind the body belong to the next request and go back to the client's inbox.
 
 use super::Unserved;
@@ -9,7 +9,7 @@ use super::arriving::Arriving;
 use super::client::{Client, Presence};
 use super::parse::Request;
 use crate::exchange::refusal::Refusal;
-use crate::io::buffers::BUFFER_BYTES;
+use crate::io::buffers::{self, Buffers};
 use crate::io::turn::{Event, Turn};
 use crate::io::{Chunk, Io, Recall, Stream};
 use crate::shard::Shard;
@@ -17,28 +17,35 @@ use crate::shard::allowance::Lease;
 use codec::http1::TrailerRule;
 use codec::json::{JsonError, JsonErrorKind, RequestScan, RequestSpans};
 
-/// A request that is wholly here.
-pub(super) struct Received {
+/// A request that is wholly here. Dropped, it gives its buffer to the shard and its room to the
+/// allowance.
+pub(super) struct Received<'s> {
     /// Head and body.
     pub bytes: Vec<u8>,
     /// Where the body begins.
     pub start: usize,
     /// One past its end.
     pub end: usize,
-    /// Its room in the allowance; given back when this is dropped.
     lease: Lease,
+    buffers: &'s Buffers,
 }
 
-impl Received {
+impl Received<'_> {
     /// The body.
     pub(super) fn body(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Lets the request go: its buffer to the shard, its room to the allowance.
-    pub(super) fn let_go<I: Io>(&mut self, shard: &Shard<I>) {
-        shard.buffers.give(std::mem::take(&mut self.bytes));
-        self.lease = shard.allowance.lease();
+    /// Lets the request go before its end.
+    pub(super) fn let_go(&mut self) {
+        self.buffers.give(std::mem::take(&mut self.bytes));
+        self.lease.give_up();
+    }
+}
+
+impl Drop for Received<'_> {
+    fn drop(&mut self) {
+        self.buffers.give(std::mem::take(&mut self.bytes));
     }
 }
 
@@ -62,38 +69,49 @@ struct Body {
 }
 
 /// Reads a call's body to its end.
-pub(super) async fn read<I: Io>(
+pub(super) async fn read<'s, I: Io>(
+    shard: &'s Shard<I>,
+    client: &mut Client<I::Stream>,
+    request: &Request,
+) -> Result<(Received<'s>, RequestSpans), Unserved> {
+    let max = shard.snapshot.pin().bounds.request_bytes;
+    let mut body = Body::new(shard, client, request, max);
+    let filled = fill(shard, client, request, &mut body).await;
+    let Body { arriving: Arriving { buffer, start, end, .. }, lease, .. } = body;
+    let received = Received { bytes: buffer, start, end, lease, buffers: &shard.buffers };
+    Ok((received, filled?))
+}
+
+async fn fill<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     request: &Request,
-) -> Result<(Received, RequestSpans), Unserved> {
-    let (max, stall) = {
-        let snapshot = shard.snapshot.pin();
-        (snapshot.bounds.request_bytes, snapshot.deadlines.body)
-    };
+    body: &mut Body,
+) -> Result<RequestSpans, Unserved> {
+    let stall = shard.snapshot.pin().deadlines.body;
+    let buffers = &shard.buffers;
     let mut scan = RequestScan::new();
-    let mut body = Body::new(shard, client, request, max);
     let mut step = body.decode();
     if step == Ok(()) && request.expects_continue && body.arriving.is_unbegun() {
         send_continue(shard, client, stall).await?;
     }
     loop {
-        step.map_err(|refusal| body.refuse(refusal, client))?;
+        step.map_err(|refusal| body.refuse(refusal, client, buffers))?;
         if body.arriving.done {
             break;
         }
         // What is wrong is known as soon as it has arrived: the rest need not come.
         let scanned = scan.advance(body.arriving.body());
-        scanned.map_err(|e| body.refuse(of_json(e), client))?;
-        body.make_room().map_err(|refusal| body.refuse(refusal, client))?;
+        scanned.map_err(|e| body.refuse(of_json(e), client, buffers))?;
+        let room = body.make_room(buffers);
+        room.map_err(|refusal| body.refuse(refusal, client, buffers))?;
         read_more(client, &mut body.arriving, stall).await?;
         step = body.decode();
     }
     let spans = scan.finish(body.arriving.body());
-    let spans = spans.map_err(|e| body.refuse(of_json(e), client))?;
-    body.hand_surplus_back(client);
-    let Body { arriving: Arriving { buffer, start, end, .. }, lease, .. } = body;
-    Ok((Received { bytes: buffer, start, end, lease }, spans))
+    let spans = spans.map_err(|e| body.refuse(of_json(e), client, buffers))?;
+    body.hand_surplus_back(client, buffers);
+    Ok(spans)
 }
 
 /// Reads a body away that the route has no use for.
@@ -102,18 +120,29 @@ pub(super) async fn discard<I: Io>(
     client: &mut Client<I::Stream>,
     request: &Request,
 ) -> Result<(), Unserved> {
-    let stall = shard.snapshot.pin().deadlines.body;
     let mut body = Body::new(shard, client, request, DISCARD_BYTES);
+    let read = read_away(shard, client, &mut body).await;
+    shard.buffers.give(body.arriving.buffer);
+    read
+}
+
+async fn read_away<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    body: &mut Body,
+) -> Result<(), Unserved> {
+    let stall = shard.snapshot.pin().deadlines.body;
+    let buffers = &shard.buffers;
     loop {
-        body.decode().map_err(|refusal| body.refuse(refusal, client))?;
+        body.decode().map_err(|refusal| body.refuse(refusal, client, buffers))?;
         if body.arriving.done {
             break;
         }
-        body.make_room().map_err(|refusal| body.refuse(refusal, client))?;
+        let room = body.make_room(buffers);
+        room.map_err(|refusal| body.refuse(refusal, client, buffers))?;
         read_more(client, &mut body.arriving, stall).await?;
     }
-    body.hand_surplus_back(client);
-    shard.buffers.give(body.arriving.buffer);
+    body.hand_surplus_back(client, buffers);
     Ok(())
 }
 
@@ -193,30 +222,43 @@ impl Body {
         if self.arriving.len() as u64 > self.max { Err(Refusal::TooLarge) } else { Ok(()) }
     }
 
-    /// Room for the next read, leased before it is allocated: never more than the largest body
-    /// allowed here needs, so that one that fits the bound fits the allowance too.
-    fn make_room(&mut self) -> Result<(), Refusal> {
-        if let Some(capacity) = self.arriving.wanted_capacity() {
-            let most = self.arriving.largest(self.max).max(BUFFER_BYTES);
-            let capacity = capacity.clamp(BUFFER_BYTES, most);
+    /// Room for the next read, leased before it is taken: never more than the largest body allowed
+    /// here needs, so that one that fits the bound fits the allowance too.
+    fn make_room(&mut self, buffers: &Buffers) -> Result<(), Refusal> {
+        if let Some(twice) = self.arriving.wanted_capacity() {
+            let most = self.arriving.largest(self.max);
+            // What was announced saves steps, each of which copies what is here.
+            let step = self.arriving.announced().map_or(twice, |_| twice.saturating_mul(2));
+            let wanted = most.min(step);
+            let room = buffers::room(wanted);
+            let capacity = if room as u64 <= self.max { room } else { wanted };
             self.lease.grow_to(capacity as u64).map_err(|_| Refusal::NodeBusy)?;
-            self.arriving.grow_to(capacity);
+            self.arriving.grow_to(capacity, buffers);
         }
         Ok(())
     }
 
     /// A refusal of this request. If the body is wholly here, the connection lives on.
-    fn refuse<S: Stream>(&mut self, refusal: Refusal, client: &mut Client<S>) -> Unserved {
+    fn refuse<S: Stream>(
+        &mut self,
+        refusal: Refusal,
+        client: &mut Client<S>,
+        buffers: &Buffers,
+    ) -> Unserved {
         if !self.arriving.done {
             return Unserved::Refused(refusal, Rest::Unread);
         }
-        self.hand_surplus_back(client);
+        self.hand_surplus_back(client, buffers);
         Unserved::Refused(refusal, Rest::Read)
     }
 
     /// Bytes behind the body are the beginning of the next request.
-    fn hand_surplus_back<S: Stream>(&mut self, client: &mut Client<S>) {
-        client.inbox.extend_from_slice(self.arriving.surplus());
+    fn hand_surplus_back<S: Stream>(&mut self, client: &mut Client<S>, buffers: &Buffers) {
+        let surplus = self.arriving.surplus();
+        if !surplus.is_empty() {
+            client.inbox = buffers.take_room(surplus.len());
+            client.inbox.extend_from_slice(surplus);
+        }
         self.arriving.buffer.truncate(self.arriving.end);
     }
 }

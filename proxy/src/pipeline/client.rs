@@ -88,11 +88,27 @@ impl<S: Stream> Client<S> {
         if self.stream.reading() || self.presence != Presence::Here || !self.inbox.is_empty() {
             return;
         }
-        let mut buffer = std::mem::take(&mut self.inbox);
-        if buffer.capacity() < BUFFER_BYTES {
-            buffer = buffers.take();
-        }
+        let buffer = self.empty_inbox(buffers);
         self.stream.start_read(buffer, Recall::Able);
+    }
+
+    /// The inbox without content, as a plain buffer again if a large head has made it grow.
+    fn empty_inbox(&mut self, buffers: &Buffers) -> Vec<u8> {
+        let mut buffer = std::mem::take(&mut self.inbox);
+        if buffer.capacity() != BUFFER_BYTES {
+            buffers.give(buffer);
+            return buffers.take();
+        }
+        buffer.clear();
+        buffer
+    }
+
+    /// Lets go of an inbox that stays empty: of a client that sends no more, and may wait for its
+    /// answer for minutes.
+    pub(super) fn shed_inbox(&mut self, buffers: &Buffers) {
+        if self.presence != Presence::Here && self.inbox.is_empty() {
+            buffers.give(std::mem::take(&mut self.inbox));
+        }
     }
 
     /// Takes in a read that ended while an exchange runs.
@@ -148,11 +164,7 @@ impl<S: Stream> Client<S> {
         let mut left = LINGER_BYTES;
         while self.presence == Presence::Here && left > 0 {
             if !self.stream.reading() {
-                let mut buffer = std::mem::take(&mut self.inbox);
-                buffer.clear();
-                if buffer.capacity() < BUFFER_BYTES {
-                    buffer = buffers.take();
-                }
+                let buffer = self.empty_inbox(buffers);
                 self.stream.start_read(buffer, Recall::Never);
             }
             match Turn::client(&mut self.stream, &self.timer).await {

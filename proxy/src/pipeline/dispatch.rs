@@ -107,7 +107,8 @@ async fn attempt<I: Io>(
     let provider = call.snapshot.provider(call.candidate.provider);
     let mut upstream = connection(shard, client, call, provider, step).await?;
     let mut outgoing = Outgoing::new(shard.buffers.take());
-    write_request(&mut outgoing, client, request, call, provider, held.record.attempts);
+    let buffers: &Buffers = &shard.buffers;
+    write_request((&mut outgoing, buffers), client, request, call, provider, held.record.attempts);
     settle::sent(shard, held);
     let begun = shard.mono();
     let outcome = exchange(shard, client, call, &mut upstream, &mut outgoing).await;
@@ -196,7 +197,7 @@ async fn connect<I: Io>(
 
 /// Head and body, as one flat piece or as pieces of the buffers they lie in.
 fn write_request<S>(
-    outgoing: &mut Outgoing,
+    (outgoing, buffers): (&mut Outgoing, &Buffers),
     client: &Client<S>,
     request: &Request,
     call: &Call<'_>,
@@ -222,6 +223,8 @@ fn write_request<S>(
     let out = &mut outgoing.written;
     write_head(out, provider, provider.credential(call.candidate.credential), &parts);
     if out.len() + body_len <= FLAT_MAX {
+        let room = out.len() + body_len;
+        buffers.grow(out, room);
         out.extend_from_slice(&body[..cut]);
         out.extend_from_slice(replacement);
         out.extend_from_slice(&body[resume..]);
@@ -262,6 +265,8 @@ async fn exchange<I: Io>(
                 } else {
                     // After a failed write an answer may be here all the same: the read tells.
                     wait.sent |= done.result.is_ok();
+                    // The answer may take minutes; what a replay needs is written again.
+                    shard.buffers.give(std::mem::take(&mut outgoing.written));
                     client.timer.arm(deadlines.first_byte);
                 }
             }
@@ -276,6 +281,7 @@ async fn exchange<I: Io>(
             }
             Event::ClientRead(done) => {
                 client.absorb(done);
+                client.shed_inbox(&shard.buffers);
                 if client.presence == Presence::Gone {
                     client.timer.disarm();
                     return Err(Ended::ClientGone);
@@ -382,7 +388,8 @@ fn read_on<S: Stream>(upstream: &mut Upstream<S>, buffers: &Buffers) {
     }
     if buffer.len() == buffer.capacity() {
         // A head larger than one buffer; the parser bounds it.
-        buffer.reserve_exact(buffer.capacity());
+        let larger = 2 * buffer.capacity();
+        buffers.grow(&mut buffer, larger);
     }
     upstream.stream.start_read(buffer, Recall::Never);
 }

@@ -130,7 +130,7 @@ fn opened<'s, I: Io>(
     client: &mut Client<I::Stream>,
     held: &mut Held,
     bundle: &Bundle,
-    (received, spans): (Received, RequestSpans),
+    (received, spans): (Received<'s>, RequestSpans),
     origin: Origin,
 ) -> Result<Call<'s>, Unserved> {
     let now = shard.now();

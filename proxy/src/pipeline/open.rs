@@ -28,7 +28,7 @@ pub(super) struct Call<'s> {
     /// Where it goes.
     pub candidate: Candidate,
     /// The request, whole.
-    pub received: Received,
+    pub received: Received<'s>,
     /// What of the body is replaced by the sent model's name.
     pub edit: Option<Span>,
     /// The configuration it runs under.
@@ -42,7 +42,7 @@ pub(super) fn slot<'s, I: Io>(
     shard: &Shard<I>,
     snapshot: &'s Snapshot,
     held: &mut Held,
-    (received, spans): (Received, &RequestSpans),
+    (received, spans): (Received<'s>, &RequestSpans),
     reserved: Reserved<'_>,
     origin: Origin,
     now: Now,
@@ -67,7 +67,7 @@ fn head(
     snapshot: &Snapshot,
     held: &Held,
     candidate: &Candidate,
-    received: &Received,
+    received: &Received<'_>,
     origin: Origin,
     now: Now,
 ) -> Head {

@@ -43,7 +43,11 @@ pub(super) fn funds(
 
 /// Decides the edit, writing its text into `model`. A name that is spelled with escapes is
 /// replaced too: the upstream must read the same name that was checked here.
-pub(super) fn edit<'a>(plan: Plan<'a>, received: &Received, model: &mut Vec<u8>) -> Reserved<'a> {
+pub(super) fn edit<'a>(
+    plan: Plan<'a>,
+    received: &Received<'_>,
+    model: &mut Vec<u8>,
+) -> Reserved<'a> {
     model.clear();
     write_string(plan.sent, model);
     let unchanged = plan.span.of(received.body()) == model.as_slice();

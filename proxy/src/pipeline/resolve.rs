@@ -34,7 +34,7 @@ pub(super) struct Plan<'a> {
 /// The plan of a call.
 pub(super) fn plan<'a>(
     snapshot: &'a Snapshot,
-    received: &Received,
+    received: &Received<'_>,
     spans: &RequestSpans,
     room: &'a mut Asked,
 ) -> Result<Plan<'a>, Refusal> {

@@ -96,8 +96,10 @@ pub fn run(
             Ok(listener) => listener,
             Err(error) => return started(Err(error)),
         };
+        let shard = shard(RingIo, setup);
+        shard.buffers.fill();
         started(Ok(driver));
-        serve(shard(RingIo, setup), listener, mailbox).await;
+        serve(shard, listener, mailbox).await;
     });
 }
 
@@ -112,7 +114,7 @@ pub fn shard<I: Io>(io: I, setup: Setup) -> Rc<Shard<I>> {
         snapshot: SnapshotCell::new(setup.snapshot),
         addresses: RefCell::new(setup.addresses),
         keys: setup.keys,
-        buffers: Buffers::default(),
+        buffers: Buffers::of_thread(),
         allowance: Allowance::new(held),
         pool: Pool::default(),
         counters: setup.counters,
@@ -197,6 +199,7 @@ fn sweep<I: Io>(shard: &Shard<I>) {
     shard.counters.upstream_idle.set(shard.pool.len() as u64);
     let held = snapshot.bounds.held_bytes.saturating_sub(shard.allowance.left());
     shard.counters.held_bytes.set(held);
+    shard.counters.buffers_lent.set(shard.buffers.lent());
 }
 
 /// Takes connections until the shard drains.

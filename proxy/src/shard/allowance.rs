@@ -47,11 +47,17 @@ impl Lease {
         self.bytes = bytes;
         Ok(())
     }
+
+    /// Gives everything back.
+    pub fn give_up(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.from.left.set(self.from.left.get() + bytes);
+    }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.from.left.set(self.from.left.get() + self.bytes);
+        self.give_up();
     }
 }
 

@@ -42,7 +42,7 @@ pub struct Shard<I: Io> {
     /// The keys of the node.
     pub keys: Arc<KeyTable>,
     /// Free buffers.
-    pub buffers: Buffers,
+    pub buffers: Rc<Buffers>,
     /// Body bytes that may be held.
     pub allowance: Rc<Allowance>,
     /// Idle upstream connections.

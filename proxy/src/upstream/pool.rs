@@ -11,7 +11,7 @@ use crate::io::buffers::Buffers;
 use crate::io::{Recall, Stream};
 use std::cell::RefCell;
 use std::net::SocketAddr;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 /// Idle connections kept for a host. With as many clients at once as this, an upstream of the same
 /// speed is asked over connections that stand already: at 64, 128 busy clients made a new one for
@@ -60,6 +60,7 @@ impl<S: Stream> Pool<S> {
             let mut buffer = std::mem::take(&mut upstream.inbox);
             buffer.clear();
             if buffer.capacity() != crate::io::buffers::BUFFER_BYTES {
+                buffers.give(buffer);
                 buffer = buffers.take();
             }
             upstream.stream.start_read(buffer, Recall::Never);
@@ -123,5 +124,11 @@ impl<S: Stream> Pool<S> {
 /// asked for, makes the connection useless.
 fn is_silent<S: Stream>(upstream: &mut Upstream<S>) -> bool {
     let mut cx = Context::from_waker(Waker::noop());
-    upstream.stream.poll_read(&mut cx).is_pending()
+    match upstream.stream.poll_read(&mut cx) {
+        Poll::Pending => true,
+        Poll::Ready(done) => {
+            upstream.inbox = done.buffer;
+            false
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::stage::Stage;
 use super::{finish_read, once, pair, read, write};
+use crate::io::buffers::Buffers;
 use crate::io::{Chunk, Io, Recall, Stream};
 use std::future::{Future, poll_fn};
 use std::io::ErrorKind;
@@ -18,6 +19,7 @@ on_every_transport! {
     a_reset_ends_a_write_in_flight
     a_write_to_a_closed_peer_ends_in_an_error
     a_stream_dropped_with_a_read_in_flight_is_closed
+    the_buffers_of_a_dropped_stream_come_home
 }
 
 async fn shutdown_ends_a_read_in_flight_with_the_end_of_the_stream<S: Stage>(stage: S) {
@@ -154,4 +156,35 @@ async fn a_stream_dropped_with_a_read_in_flight_is_closed<S: Stage>(stage: S) {
     drop(near);
     let done = read(&mut far, Vec::with_capacity(64)).await;
     assert_eq!(done.result.unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+/// Lent and not begun, in flight, done and not taken: whoever has them, the shard gets them back.
+async fn the_buffers_of_a_dropped_stream_come_home<S: Stage>(stage: S) {
+    let buffers = Buffers::of_thread();
+    for recall in [Recall::Never, Recall::Able] {
+        for begun in [false, true] {
+            let (mut near, _far) = pair(&stage).await;
+            near.start_read(buffers.take(), recall);
+            let mut large = buffers.take_room(MORE_THAN_FITS);
+            large.resize(MORE_THAN_FITS, 7);
+            near.start_write(Chunk::whole(large));
+            if begun {
+                assert!(once(|cx| near.poll_read(cx)).await.is_pending());
+                assert!(once(|cx| near.poll_write(cx)).await.is_pending());
+            }
+            assert_eq!(buffers.lent(), 2);
+            drop(near);
+            while buffers.lent() > 0 {
+                stage.io().tick().await;
+            }
+        }
+        let (mut near, mut far) = pair(&stage).await;
+        near.start_read(buffers.take(), recall);
+        near.recall_read();
+        write(&mut far, b"x").await.result.unwrap();
+        drop(near);
+        while buffers.lent() > 0 {
+            stage.io().tick().await;
+        }
+    }
 }

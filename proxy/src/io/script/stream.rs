@@ -2,6 +2,7 @@
 //! belongs to the stream, so a wait that is dropped takes nothing with it.
 
 use super::link::{Shared, Side};
+use crate::io::buffers::come_home;
 use crate::io::{Chunk, ReadDone, Recall, Stream, WriteDone};
 use std::io;
 use std::task::{Context, Poll};
@@ -158,5 +159,13 @@ impl Stream for ScriptStream {
 impl Drop for ScriptStream {
     fn drop(&mut self) {
         self.link.borrow_mut().close(self.side);
+        if let ReadPlace::Lent(buffer, _) | ReadPlace::Recalled(buffer) =
+            std::mem::replace(&mut self.read, ReadPlace::Empty)
+        {
+            come_home(buffer);
+        }
+        if let Some(writing) = self.write.take() {
+            come_home(writing.chunk.bytes);
+        }
     }
 }

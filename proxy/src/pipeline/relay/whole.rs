@@ -31,6 +31,9 @@ const WITHHELD: usize = 1024;
 /// Largest piece of a long answer that is held at once.
 const PIECE_MAX: usize = 2 * LOOK_AHEAD;
 
+/// Room for the length of a chunk, its line ends and the last chunk.
+const CHUNK_FRAMING_BYTES: usize = 64;
+
 /// What came of it.
 pub(crate) struct Delivered {
     /// For the record.
@@ -71,11 +74,12 @@ pub(crate) async fn pump<I: Io>(
     if let Err(unsent) = relay.look_ahead(client, call).await {
         pricing::unsent(shard, call, held, &relay.reply, (relay.head.status, &unsent));
         shard.buffers.give(std::mem::take(&mut relay.head.written));
+        shard.buffers.give(std::mem::take(&mut relay.body.buffer));
         relay.retire(false);
         return Err(unsent);
     }
     // The commit point: from here on nothing is replayed, so the request need not be kept.
-    call.received.let_go(shard);
+    call.received.let_go();
     let own = begun.since(call.complete) + shard.mono().since(relay.arrived);
     held.record.overhead_us = u32::try_from(own / 1000).unwrap_or(u32::MAX);
     let payer = held.bundle.clone();
@@ -171,8 +175,8 @@ impl<'a, I: Io> Relay<'a, I> {
             if let Some(capacity) = self.body.wanted_capacity() {
                 // What was announced is read into one place, as far as a piece goes.
                 let whole = self.body.announced().map_or(0, |n| n.min(PIECE_MAX as u64) as usize);
-                let capacity = capacity.max(self.body.end + whole);
-                self.body.grow_to(capacity.min(PIECE_MAX + self.body.start));
+                let capacity = capacity.max(self.body.end + whole).min(PIECE_MAX);
+                self.body.grow_to(capacity, &self.shard.buffers);
             }
             let buffer = std::mem::take(&mut self.body.buffer);
             upstream.stream.start_read(buffer, Recall::Never);
@@ -199,6 +203,7 @@ impl<'a, I: Io> Relay<'a, I> {
                 }
                 Event::ClientRead(done) => {
                     client.absorb(done);
+                    client.shed_inbox(&self.shard.buffers);
                     if client.presence == Presence::Gone {
                         client.timer.disarm();
                         return More::ClientGone;
@@ -238,6 +243,8 @@ impl<'a, I: Io> Relay<'a, I> {
         finish_head(&mut out, framing, facts, client.caller_id());
         let flat = out.len() + length <= FLAT_MAX;
         if flat {
+            let room = out.len() + length;
+            self.shard.buffers.grow(&mut out, room);
             out.extend_from_slice(self.body.body());
         }
         // Before the client is written to: the next call may use the connection meanwhile.
@@ -309,6 +316,8 @@ impl<'a, I: Io> Relay<'a, I> {
     ) -> (Vec<u8>, Result<(), Lost>) {
         let end = self.body.len().saturating_sub(keep);
         if framing == ClientFraming::Chunked {
+            let room = out.len() + end + CHUNK_FRAMING_BYTES;
+            self.shard.buffers.grow(&mut out, room);
             http1::chunk(&mut out, self.body.body().get(..end).unwrap_or_default());
             if self.body.done {
                 out.extend_from_slice(http1::LAST_CHUNK);
