@@ -1,5 +1,5 @@
-//! How a key stands after a call, as fields of its answer: what is left of the minute, and a warning
-//! when a budget is nearly spent. A key without limits costs two branches.
+//! How a key stands after a call, as fields of its answer: what is left of the minute, and a
+//! warning when a budget is nearly spent. A key without limits costs two branches.
 
 use super::answer::push;
 use crate::exchange::limits::Limits;
