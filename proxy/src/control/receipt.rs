@@ -40,14 +40,6 @@ impl Names {
         self.keys.get(&record.key_id).map(|name| &**name)
     }
 
-    /// The numbers of the keys of this name, in order.
-    pub fn keys_named(&self, name: &str) -> Vec<u64> {
-        let named = self.keys.iter().filter(|(_, known)| &***known == name);
-        let mut ids: Vec<u64> = named.map(|(id, _)| *id).collect();
-        ids.sort_unstable();
-        ids
-    }
-
     /// The name of the provider that served.
     pub fn provider(&self, record: &Settled) -> Option<&str> {
         self.providers.get(usize::from(record.provider_id)).map(|name| &**name)

@@ -1,10 +1,11 @@
 //! The ledger of a node that has served, asked and damaged: what `ledger` says of it.
 
-use crate::program::{ask, chat, folder, tollgate};
-use crate::serve::{KEY, Served, serve_in};
+use crate::program::{ask, chat, connect, folder, tollgate};
+use crate::serve::{KEY, Served, serve_in, wait_for_attempt};
 use loadtest::standin::{Config, Standin};
 use rustix::process::Signal;
 use serde_json::Value;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// A folder in which a node has served some calls and ended.
@@ -215,4 +216,29 @@ fn a_key_is_named_alike_beside_a_node_and_without_one() {
     }
     let (code, said) = ledger(&folder, &["tail", "--key", "nobody"]);
     assert!(code == Some(2) && said.contains("no such key"), "{said}");
+}
+
+#[test]
+fn what_a_killed_node_left_is_listed_and_settled_by_the_next_start() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let folder = folder("ledger-unrecovered");
+    let mut served = serve_in(&folder, "", &standin, "auto", &["--no-pin"]);
+    let mut client = connect(served.data);
+    client.write_all(chat(KEY, "hang").as_bytes()).unwrap();
+    wait_for_attempt(&standin, &served);
+    served.program.signal(Signal::KILL);
+    served.program.wait();
+    // Looked at twice: looking changes nothing.
+    for _ in 0..2 {
+        let report = json(&folder, &["verify", "--json"]);
+        assert_eq!((&report["sound"], &report["last_seq"]), (&true.into(), &0.into()));
+        let [slot] = &report["unrecovered"].as_array().unwrap()[..] else { panic!("{report}") };
+        assert_eq!((&slot["key_id"], &slot["state"]), (&1.into(), &"sent".into()));
+    }
+    let mut again = serve_in(&folder, "", &standin, "auto", &["--no-pin"]).program;
+    again.signal(Signal::TERM);
+    assert_eq!(again.wait(), Some(0));
+    let report = json(&folder, &["verify", "--json"]);
+    assert_eq!(report["endings"]["orphaned"], 1);
+    assert_eq!(report["unrecovered"].as_array().map(Vec::len), Some(0));
 }

@@ -193,7 +193,7 @@ fn a_second_signal_stops_at_once_and_says_so() {
 }
 
 /// Until the provider has the call: asked of the metrics, which change without a wait of ours.
-fn wait_for_attempt(standin: &Standin, served: &Served) {
+pub(crate) fn wait_for_attempt(standin: &Standin, served: &Served) {
     let begun = |metrics: &str| metrics.contains("\ntollgate_attempts_total 1\n");
     while !begun(&get(served.admin, "/metrics")) {
         assert_eq!(standin.counts().whole, 0, "it is answered already");
