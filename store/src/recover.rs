@@ -18,7 +18,7 @@ use crate::appender::Appender;
 use crate::disk::Disk;
 use crate::ending::{Ending, Release};
 use crate::error::{Error, Result};
-use crate::record::{Head, Record};
+use crate::record::{Head, NotARecord, Record};
 use crate::slab::{Dead, State};
 use crate::tail::Tail;
 
@@ -69,6 +69,14 @@ pub(crate) fn settle(
     mut charge: impl FnMut(&mut Head, &Tail<'_>),
 ) -> Result<(Recovered, Vec<(u64, u32)>)> {
     let (mut recovered, mut done, mut alive) = (Recovered::default(), Vec::new(), Vec::new());
+    // Damaged memory: a record whose tail nobody can read would be a log nobody can read.
+    let mut broken = Vec::new();
+    dead.each(|index, _, head| {
+        if matches!(Record::decode(&dead.record(index)), Err(NotARecord::Tail)) {
+            broken.push((index, head));
+        }
+    })?;
+    broken.iter().for_each(|(index, head)| dead.cut_tail(*index, head));
     dead.each(|index, state, head| match state {
         State::Done => done.push((head.settle_sequence, index)),
         State::Free | State::Open | State::Sent | State::Priced => alive.push((index, state)),

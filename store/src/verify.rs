@@ -46,12 +46,14 @@ pub struct Known<'k> {
     pub position: Option<Position>,
     /// The totals there.
     pub balances: Option<&'k Balances>,
+    /// The first record that must still be there; 0 if that is not known.
+    pub first_seq: u64,
 }
 
 /// Verifies a log, up to and against a position it is known to have reached.
 pub fn verify<D: Disk>(disk: &D, node: u64, known: Option<Position>) -> Result<Report> {
     let mut report = Report::default();
-    let known = Known { position: known, balances: None };
+    let known = Known { position: known, ..Known::default() };
     examine(disk, node, known, &mut report).map(|()| report)
 }
 
@@ -62,6 +64,12 @@ pub fn examine<D: Disk>(disk: &D, node: u64, known: Known<'_>, report: &mut Repo
     let complete = reader.headers().first().is_none_or(|header| header.first_seq == 1);
     let mut fold = Fold { complete, ..Fold::default() };
     report.segments = reader.headers().len() as u64;
+    if let Some(first) = reader.headers().first()
+        && known.first_seq > 0
+        && first.first_seq > known.first_seq
+    {
+        return Err(Error::damaged(first.ordinal.saturating_sub(1), 0, Damage::MissingSegment));
+    }
     let known_at = known.position.filter(|position| position.next_seq > 1);
     let mut seen_known = known_at.is_none();
     loop {

@@ -1,9 +1,9 @@
 //! `tollgate ledger …`: the log, read beside a running server or without one. Nothing is changed.
 
 use super::output;
-use super::place::{Home, Known, Place, unusable};
+use super::place::{Home, Known, Place};
 use super::table::table;
-use super::{EXIT_FAILED, EXIT_OK, socket};
+use super::{EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, socket};
 use crate::control::desk;
 use crate::control::keys::Selector;
 use crate::control::receipt;
@@ -107,17 +107,20 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
         What::Sum { place, wanted, by, json } => sums(place, wanted, *by, *json),
         What::Verify { place, json } => return verify::run(place, *json),
     };
-    done.unwrap_or_else(|why| unusable(&why))
+    done.unwrap_or_else(|Failure { code, why }| {
+        output::tell(&format!("tollgate: {why}"));
+        code
+    })
 }
 
-fn tail(place: &Place, wanted: &Wanted, lines: usize, json: bool) -> Result<u8, String> {
+fn tail(place: &Place, wanted: &Wanted, lines: usize, json: bool) -> Result<u8, Failure> {
     let home = place.home()?;
-    let known = home.known()?;
-    let (filter, names) = (wanted.read(&home, &known)?, home.names(&known));
+    let (filter, known) = wanted.read(&home)?;
+    let names = home.names(&known);
     let found = store::query::tail(&home.log, home.node, lines, |head| filter.takes(head));
     let mut rows = vec![amounts::HEADINGS.map(str::to_owned).to_vec()];
-    for entry in found.map_err(|error| error.to_string())? {
-        let record = entry.record().map_err(|error| error.to_string())?;
+    for entry in found.map_err(damaged)? {
+        let record = entry.record().map_err(damaged)?;
         let record = Settled::from(&record);
         if json {
             let mut value = receipt::json(&record, &names);
@@ -133,17 +136,17 @@ fn tail(place: &Place, wanted: &Wanted, lines: usize, json: bool) -> Result<u8, 
     Ok(EXIT_OK)
 }
 
-fn show(place: &Place, request: &str, json: bool) -> Result<u8, String> {
+fn show(place: &Place, request: &str, json: bool) -> Result<u8, Failure> {
     let home = place.home()?;
     let id = RequestId::parse(request).ok_or("a request id is tgr_ and 32 letters from a to p")?;
-    let names = home.names(&home.known()?);
+    let names = home.names(&home.known(None)?);
     let found = store::query::find(&home.log, home.node, id.0);
-    let Some(entry) = found.map_err(|error| error.to_string())? else {
+    let Some(entry) = found.map_err(damaged)? else {
         let why = "not in the log: under way, not settled yet, refused unknown, or another node's";
         output::tell(&format!("tollgate: {id} is {why}"));
         return Ok(EXIT_FAILED);
     };
-    let record = entry.record().map_err(|error| error.to_string())?;
+    let record = entry.record().map_err(damaged)?;
     if json {
         output::say(&show::json(entry.seq, &record, &names).to_string());
     } else {
@@ -152,10 +155,10 @@ fn show(place: &Place, request: &str, json: bool) -> Result<u8, String> {
     Ok(EXIT_OK)
 }
 
-fn sums(place: &Place, wanted: &Wanted, by: Option<sum::By>, json: bool) -> Result<u8, String> {
+fn sums(place: &Place, wanted: &Wanted, by: Option<sum::By>, json: bool) -> Result<u8, Failure> {
     let home = place.home()?;
-    let known = home.known()?;
-    let (filter, names) = (wanted.read(&home, &known)?, home.names(&known));
+    let (filter, known) = wanted.read(&home)?;
+    let names = home.names(&known);
     let mut sums = sum::Sums::new(by);
     let scanned = store::query::scan(&home.log, home.node, 1, |_, _, record| {
         if filter.takes(&record.head) {
@@ -163,7 +166,7 @@ fn sums(place: &Place, wanted: &Wanted, by: Option<sum::By>, json: bool) -> Resu
         }
         true
     });
-    scanned.map_err(|error| error.to_string())?;
+    scanned.map_err(damaged)?;
     if json {
         output::say(&sums.json().to_string());
     } else {
@@ -173,12 +176,14 @@ fn sums(place: &Place, wanted: &Wanted, by: Option<sum::By>, json: bool) -> Resu
 }
 
 impl Wanted {
-    fn read(&self, home: &Home, known: &Known) -> Result<Filter, String> {
-        let key = self.key.as_ref().map(|key| key_of(key, home, known)).transpose()?;
+    fn read(&self, home: &Home) -> Result<(Filter, Known), Failure> {
+        let key = self.key.as_deref().map(Meant::read).transpose()?;
+        let known = home.known(key.as_ref().and_then(Meant::selector))?;
+        let key = key.map(|key| key.id(home, &known)).transpose()?;
         let ending = self.ending.as_ref().map(|name| ending_of(name)).transpose()?;
         let now = crate::shard::clock::now().wall;
         let since = self.since.as_ref().map(|text| instant(text, now)).transpose()?;
-        Ok(Filter { key, ending, since: since.map_or(0, |at| at.0) })
+        Ok((Filter { key, ending, since: since.map_or(0, |at| at.0) }, known))
     }
 }
 
@@ -190,27 +195,70 @@ impl Filter {
     }
 }
 
-/// A key by its number, which need not be known to anybody, or as `keys` takes it.
-fn key_of(text: &str, home: &Home, known: &Known) -> Result<u64, String> {
-    let number = text.strip_prefix("key_").unwrap_or(text);
-    if let Ok(id) = number.parse() {
-        return Ok(id);
-    }
-    let selector = Selector::read(text).map_err(|fault| fault.to_string())?;
-    match known {
-        Known::Server(_) => {
-            let target = format!("/keys/{}", desk::encoded(&selector));
-            let answer = socket::ask(&home.state_dir, "GET", &target, "")?;
-            let answer = answer.ok_or("the server has just ended; ask again")?.body;
-            let told = answer["error"]["message"].as_str().unwrap_or("it does not say which key");
-            answer["id"].as_u64().ok_or_else(|| format!("{text:?}: {told}"))
+/// A key as a command names it: by its number, which need not be known to anybody, or as `keys`
+/// takes it.
+enum Meant {
+    Number(u64),
+    Other(Selector),
+}
+
+impl Meant {
+    fn read(text: &str) -> Result<Meant, String> {
+        let number = text.strip_prefix("key_").unwrap_or(text);
+        if let Ok(id) = number.parse() {
+            return Ok(Meant::Number(id));
         }
-        Known::Store(store) => {
-            let row = selector.find(&store.state);
-            row.map(|row| row.id).map_err(|fault| format!("{text:?}: {fault}"))
-        }
-        Known::Nobody => Err("nobody answers who knows the names of keys: give its number".into()),
+        Selector::read(text).map(Meant::Other).map_err(|fault| fault.to_string())
     }
+
+    fn selector(&self) -> Option<&Selector> {
+        match self {
+            Meant::Number(_) => None,
+            Meant::Other(selector) => Some(selector),
+        }
+    }
+
+    fn id(&self, home: &Home, known: &Known) -> Result<u64, Failure> {
+        let selector = match self {
+            Meant::Number(id) => return Ok(*id),
+            Meant::Other(selector) => selector,
+        };
+        match known {
+            Known::Server(_) => {
+                let target = format!("/keys/{}", desk::encoded(selector));
+                let answer = socket::ask(&home.state_dir, "GET", &target, "")?;
+                let answer = answer.ok_or("the server has just ended; ask again")?.body;
+                let told = answer["error"]["message"].as_str();
+                let told = told.unwrap_or("it does not say which key").to_owned();
+                answer["id"].as_u64().ok_or(Failure { code: EXIT_FAILED, why: told })
+            }
+            Known::Store(store) => match &store.meant {
+                Some(Ok(id)) => Ok(*id),
+                Some(Err(why)) => Err(Failure { code: EXIT_FAILED, why: why.clone() }),
+                None => Err("which key is meant was not asked".into()),
+            },
+            Known::Nobody => {
+                Err("nobody answers who knows the names of keys: give its number".into())
+            }
+        }
+    }
+}
+
+/// Why a command is not done, and its exit code.
+struct Failure {
+    code: u8,
+    why: String,
+}
+
+impl<T: Into<String>> From<T> for Failure {
+    fn from(why: T) -> Failure {
+        Failure { code: EXIT_UNUSABLE, why: why.into() }
+    }
+}
+
+/// The log itself says no.
+fn damaged(error: store::error::Error) -> Failure {
+    Failure { code: EXIT_FAILED, why: error.to_string() }
 }
 
 fn ending_of(name: &str) -> Result<Ending, String> {

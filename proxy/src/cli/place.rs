@@ -4,6 +4,7 @@
 use super::{EXIT_UNUSABLE, FILE, output, socket};
 use crate::config::ProcessEnv;
 use crate::config::outline::Outline;
+use crate::control::keys::Selector;
 use crate::control::ledger::identity;
 use crate::control::receipt::Names;
 use clap::Args;
@@ -41,17 +42,19 @@ pub(super) struct Home {
 pub(super) enum Known {
     /// A server is running.
     Server(Value),
-    /// Nobody is; the store is open, and locked.
+    /// Nobody is: what the state store says. It is closed again, since a node may want to start.
     Store(Box<Store>),
     /// Neither answers: another process has the lock and no socket.
     Nobody,
 }
 
-/// An open state store.
+/// What a state store says.
 pub(super) struct Store {
-    pub(super) state: State,
     pub(super) checkpoint: Option<Checkpoint>,
-    _lock: Lock,
+    /// The number and name of every key.
+    pub(super) keys: Vec<(u64, Box<str>)>,
+    /// The key that was asked about, as its number.
+    pub(super) meant: Option<Result<u64, String>>,
 }
 
 impl Place {
@@ -83,17 +86,21 @@ impl Place {
 }
 
 impl Home {
-    /// Asks whoever knows more than the log.
-    pub(super) fn known(&self) -> Result<Known, String> {
+    /// Asks whoever knows more than the log; also which key is meant, if one is asked about.
+    pub(super) fn known(&self, meant: Option<&Selector>) -> Result<Known, String> {
         if let Some(answer) = socket::ask(&self.state_dir, "GET", "/ledger", "")? {
             return Ok(Known::Server(answer.body));
         }
-        let Ok(lock) = Lock::take(&self.state_dir.join("lock")) else { return Ok(Known::Nobody) };
+        let Ok(_lock) = Lock::take(&self.state_dir.join("lock")) else { return Ok(Known::Nobody) };
         let failed = |error: store::error::Error| format!("{}: {error}", self.state_dir.display());
         let state = State::open(&self.state_dir.join("state.redb"), || self.node);
         let state = state.map_err(failed)?;
         let checkpoint = state.checkpoint().map_err(failed)?;
-        Ok(Known::Store(Box::new(Store { state, checkpoint, _lock: lock })))
+        let mut keys = Vec::new();
+        state.keys(|row| keys.push((row.id, row.name.into()))).map_err(failed)?;
+        let found = |selector: &Selector| selector.find(&state).map(|row| row.id);
+        let meant = meant.map(|selector| found(selector).map_err(|fault| fault.to_string()));
+        Ok(Known::Store(Box::new(Store { checkpoint, keys, meant })))
     }
 
     /// The names of keys and providers, as far as somebody knows them.
@@ -106,10 +113,7 @@ impl Home {
                     told.filter_map(|(id, name)| Some((id.parse().ok()?, name.as_str()?.into()))),
                 );
             }
-            Known::Store(store) => {
-                // Without them the numbers are shown.
-                let _ = store.state.keys(|row| keys.push((row.id, row.name.into())));
-            }
+            Known::Store(store) => keys.clone_from(&store.keys),
             Known::Nobody => {}
         }
         let told = match known {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Longest wait for a server that is there.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Longest answer: names of a million keys.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;

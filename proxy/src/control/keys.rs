@@ -128,6 +128,11 @@ impl Keys {
         if self.state.key_of(&digest)?.is_some() {
             return Err(KeyFault::Taken("another key has this digest".to_owned()));
         }
+        if let Settled::Told(balances) = &self.settled {
+            // Where the store was lost and the log was not: no new key inherits an old one's sums.
+            let spent = Spent::of(balances, now);
+            self.state.pass_numbers(spent.key_max, spent.budget_max)?;
+        }
         let mut row = new.row(digest, prefix, now);
         let namesake = self.state.add_key_unless(&mut row, |known| {
             known.name == new.name && known.state != KeyState::Revoked

@@ -23,7 +23,8 @@ use std::thread::JoinHandle;
 use store::appender::{self, Appender};
 use store::balance::Balances;
 use store::disk::Folder;
-use store::reader;
+use store::error::{Damage, Error, Place};
+use store::reader::{self, Reader};
 use store::segment;
 use store::slab::{Geometry, Slab};
 use store::state::State;
@@ -109,7 +110,12 @@ pub fn open(options: &Options) -> Result<Opened, LedgerError> {
     let fixed = appender::Options { node, segment_bytes: options.segment_bytes };
     let (mut appender, log) = Appender::open(disk.clone(), fixed, checkpoint.as_ref())
         .map_err(LedgerError::store(Part::Log, &log_path))?;
+    let fresh = checkpoint.is_none() && log.replayed > 0;
     drop(checkpoint);
+    let begun = begins_with(&disk, node).map_err(LedgerError::store(Part::Log, &log_path))?;
+    if let Some(gone) = begun {
+        return Err(LedgerError::store(Part::Log, &log_path)(gone));
+    }
     let places = Places::find(&home, options, node)?;
     let now = (options.clock)().wall;
     let Left { recovered, live, lost } = places.settle(&mut appender, options.orphans, now)?;
@@ -124,6 +130,7 @@ pub fn open(options: &Options) -> Result<Opened, LedgerError> {
         live: live.iter().map(|(_, collector)| collector.id()).collect(),
         lost,
         unlocked: 0,
+        fresh,
     };
     let mut slabs = Vec::with_capacity(made.len());
     for (slab, place, collector) in made {
@@ -138,6 +145,17 @@ pub fn open(options: &Options) -> Result<Opened, LedgerError> {
     keeper.checkpoint().map_err(&state_failed)?;
     let ledger = Ledger { home, keeper, disk, log_path, segment_bytes: options.segment_bytes };
     Ok(Opened { node, start, state, balances, slabs, found, ledger })
+}
+
+/// What is wrong with the log's beginning: no segment is ever given up yet, so that one without its
+/// first has lost it.
+fn begins_with(disk: &Folder, node: u64) -> Result<Option<Error>, Error> {
+    let reader = Reader::first(disk, node)?;
+    let first = reader.headers().first().filter(|first| first.first_seq > 1);
+    Ok(first.map(|first| Error::Damaged {
+        place: Place { segment: first.ordinal.saturating_sub(1), offset: 0 },
+        damage: Damage::MissingSegment,
+    }))
 }
 
 /// A ledger that is open and collects nothing yet.

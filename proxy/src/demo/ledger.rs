@@ -21,6 +21,7 @@ pub(super) fn prove(world: &World, paid: u64, say: &mut dyn FnMut(&str)) -> Resu
     let known = Known {
         position: checkpoint.as_ref().map(|known| known.position),
         balances: checkpoint.as_ref().map(|known| &known.balances),
+        first_seq: 1,
     };
     let mut report = Report::default();
     examine(&disk, node, known, &mut report).map_err(|error| failed(&error))?;

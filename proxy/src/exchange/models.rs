@@ -90,7 +90,7 @@ fn fits(text: &[u8], open: bool, name: &[u8]) -> bool {
 }
 
 /// A name without the client's suffix.
-fn plain(name: &str) -> &str {
+pub fn plain(name: &str) -> &str {
     let Some(at) = name.len().checked_sub(CLIENT_SUFFIX.len()) else { return name };
     match name.split_at_checked(at) {
         Some((stem, suffix)) if suffix.eq_ignore_ascii_case(CLIENT_SUFFIX) => stem,

@@ -36,7 +36,8 @@ pub(super) fn demand(spans: &RequestSpans) -> Demand {
         items: spans.estimate.items,
         max_completion_tokens: figure(spans.max_completion_tokens),
         max_tokens: figure(spans.max_tokens),
-        max_output_tokens: figure(spans.max_output_tokens),
+        // A chat provider does not know this cap: it would hold little and stop nothing.
+        max_output_tokens: Figure::Absent,
         answers: figure(spans.n),
     }
 }
@@ -79,13 +80,9 @@ mod tests {
                     "max_output_tokens":{value},"n":{value}}}"#
             );
             let demand = demand_of(&body);
-            let all = [
-                demand.max_tokens,
-                demand.max_completion_tokens,
-                demand.max_output_tokens,
-                demand.answers,
-            ];
-            assert_eq!(all, [wanted; 4], "{value}");
+            let all = [demand.max_tokens, demand.max_completion_tokens, demand.answers];
+            assert_eq!(all, [wanted; 3], "{value}");
+            assert_eq!(demand.max_output_tokens, Figure::Absent, "not a cap of chat");
         }
         let TextEstimate { ascii, .. } = TextEstimate::default();
         let text = demand_of(r#"{"model":"m","messages":[{"role":"user","content":"abcd"}]}"#);

@@ -6,6 +6,7 @@
 use super::body::Received;
 use crate::config::snapshot::{ProviderKind, Snapshot};
 use crate::exchange::ids::{CredentialIx, ProviderId};
+use crate::exchange::models::plain;
 use crate::exchange::plan::Candidate;
 use crate::exchange::refusal::Refusal;
 use codec::json::{MODEL_BYTES_MAX, RequestSpans, Span, unescape_into};
@@ -43,7 +44,8 @@ pub(super) fn plan<'a>(
         let why = "model holds characters no model name has";
         Refusal::InvalidRequest { param: Some("model"), why }
     })?;
-    let (candidate, sent) = find(snapshot, asked)?;
+    // What some clients add to say how much context they want is no part of a name.
+    let (candidate, sent) = find(snapshot, plain(asked))?;
     let span = spans.model.quoted();
     Ok(Plan { candidate, asked, sent, span })
 }

@@ -23,7 +23,7 @@ use crate::io::Io;
 use crate::shard::Shard;
 use crate::shard::refused::Trace;
 use codec::usage::{Provenance, UsageEnvelope, UsageFlags};
-use store::ending::{self, Release};
+use store::ending::{self, Release, StatusClass};
 use store::record::{Head, flag};
 use store::tail::Tail;
 
@@ -43,6 +43,24 @@ pub(super) fn expect(snapshot: &Snapshot, candidate: &Candidate, held: &mut Held
 /// OPEN → SENT, before the first byte of an attempt leaves.
 pub(super) fn sent<I: Io>(shard: &Shard<I>, held: &mut Held) {
     held.stage = Stage::Sent;
+    // Until more is known: whoever finds it after a crash must not take it for free.
+    held.record.attempt_ended(StatusClass::None, true);
+    if let (Some(slab), Some(slot)) = (&shard.slab, &held.slot) {
+        slab.borrow().sent(slot, &held.record.head);
+    }
+}
+
+/// What is charged if the process dies now: usage and bytes of an answer as it passes.
+pub(super) fn note<I: Io>(
+    shard: &Shard<I>,
+    call: &Call<'_>,
+    held: &mut Held,
+    usage: &UsageEnvelope,
+) {
+    if held.stage != Stage::Sent {
+        return;
+    }
+    charge(call.snapshot, &call.candidate, held, usage);
     if let (Some(slab), Some(slot)) = (&shard.slab, &held.slot) {
         slab.borrow().sent(slot, &held.record.head);
     }

@@ -198,6 +198,11 @@ fn old_frames_of_a_recycled_segment_are_never_served() {
     let report = verify(&disk, 7, Some(again.position())).unwrap();
     assert_eq!(report.last_seq, seq - 1);
     assert!(report.first_seq > 1);
+    // Whoever knows that nothing was given up sees that the beginning is gone.
+    let known = Known { first_seq: 1, ..Known::default() };
+    let gone = examine(&disk, 7, known, &mut Report::default()).unwrap_err();
+    let missing = matches!(gone, Error::Damaged { damage: Damage::MissingSegment, .. });
+    assert!(missing, "{gone}");
 }
 
 #[test]
@@ -307,7 +312,11 @@ fn totals_of_a_checkpoint_are_compared_at_their_place() {
     let checkpoint = appender.checkpoint().unwrap();
     fill(&mut appender, 21, 5);
     let examine = |balances: &Balances| {
-        let known = Known { position: Some(checkpoint.position), balances: Some(balances) };
+        let known = Known {
+            position: Some(checkpoint.position),
+            balances: Some(balances),
+            ..Known::default()
+        };
         let mut report = Report::default();
         examine(&disk, 7, known, &mut report).map(|()| report)
     };
@@ -343,7 +352,7 @@ fn a_report_says_how_far_it_holds_when_it_does_not() {
     let offset = usize::try_from(fourth.offset).unwrap();
     disk.damage(&segment::name(fourth.segment), |bytes| bytes[offset + 200] ^= 1);
     let mut report = Report::default();
-    let known = Known { position: Some(known), balances: None };
+    let known = Known { position: Some(known), ..Known::default() };
     let Err(Error::Damaged { place, .. }) = examine(&disk, 7, known, &mut report) else {
         panic!("it holds")
     };

@@ -133,7 +133,8 @@ impl Files {
         Ok(seen)
     }
 
-    fn path(&self, id: SlabId) -> PathBuf {
+    /// The file of a slab.
+    pub fn path(&self, id: SlabId) -> PathBuf {
         self.folder.join(format!("slab-{:05}-{:010}", id.shard, id.start))
     }
 }
@@ -163,6 +164,15 @@ impl Dead {
     pub(crate) fn record(&self, index: u32) -> Vec<u8> {
         let place = self.map.layout.slot(index);
         place.map_or_else(Vec::new, |(at, bytes)| self.map.copy_of_record(at, bytes))
+    }
+
+    /// Empties a tail that cannot be read, and says so in the head.
+    pub(crate) fn cut_tail(&self, index: u32, head: &Head) {
+        if let Some((at, _)) = self.map.layout.slot(index) {
+            let head = Head { flags: head.flags | crate::record::flag::TAIL_CUT, ..*head };
+            self.map.write_head(at, &head);
+            self.map.write_tail(at, &[]);
+        }
     }
 
     /// The highest settle sequence the shard published.

@@ -231,6 +231,22 @@ fn models_off_the_list_are_refused_and_not_shown() {
     }
 }
 
+/// What a client adds to say how much context it wants is no part of the name.
+#[test]
+fn a_clients_suffix_is_no_part_of_a_models_name() {
+    let body = r#"{"model":"fast[1m]","messages":[]}"#;
+    let config = poor(&pico(HOLD)) + "[alias]\nfast = \"up/a\"\n";
+    let scenario = Scenario::plain(call(ask(body)), ok().as_bytes()).under(&config);
+    transports::each(&scenario, |outcome| {
+        outcome.assert_clean();
+        assert_eq!(outcome.answer().status, 200);
+        assert!(outcome.asked().text().contains(r#""model":"a""#), "{}", outcome.asked().text());
+        let record = &outcome.records[0];
+        let models = (record.model.as_str(), record.served_model.as_str());
+        assert_eq!(models, ("fast[1m]", "a"));
+    });
+}
+
 /// The first ten refusals of a key and second have records, the others one together.
 #[test]
 fn a_flood_of_refusals_leaves_few_records_and_loses_no_count() {

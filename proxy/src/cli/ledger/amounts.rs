@@ -15,7 +15,7 @@ pub(super) const HEADINGS: [&str; 8] =
 /// A record in these columns.
 pub(super) fn row(record: &Settled, names: &Names) -> Vec<String> {
     let [fresh, read, short, long, output, audio_in, audio_out, _] = record.tokens.map(u64::from);
-    let key = names.key(record).map_or_else(|| KeyId(record.key_id).to_string(), str::to_owned);
+    let key = names.key(record).map_or_else(|| KeyId(record.key_id).to_string(), shown);
     let mut ending = record.ending.name().to_owned();
     if let Some(code) = codes::name(record.error_code) {
         ending = format!("{ending} {code}");
@@ -26,13 +26,18 @@ pub(super) fn row(record: &Settled, names: &Names) -> Vec<String> {
     vec![
         rfc3339::text(UnixMs(record.closed_unix_ms)),
         key,
-        record.model.to_string(),
+        shown(record.model.as_str()),
         ending,
         (fresh + read + short + long + audio_in).to_string(),
         (output + audio_out).to_string(),
         PicoUsd(record.cost_picousd).to_string(),
         RequestId(record.request_id).to_string(),
     ]
+}
+
+/// Text of others: nothing in it moves the cursor, turns the line round or cannot be seen.
+pub(super) fn shown(text: &str) -> String {
+    text.chars().flat_map(char::escape_debug).collect()
 }
 
 /// A sum of money, which can be beyond what one record can say.
@@ -49,6 +54,7 @@ mod tests {
 
     #[test]
     fn a_sum_beyond_one_record_is_told_in_dollars() {
+        assert_eq!(shown("a\u{202e}b\u{200b}\u{2028}é"), "a\\u{202e}b\\u{200b}\\u{2028}é");
         assert_eq!(money(1_500_000_000_000), "$1.50");
         assert_eq!(money(u128::from(u64::MAX) * 2), "$36893488");
     }

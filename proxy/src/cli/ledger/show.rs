@@ -1,6 +1,6 @@
 //! One record in plain words: who, what, how much, and why.
 
-use super::amounts::money;
+use super::amounts::{money, shown};
 use crate::control::receipt::{self, BUCKETS, Names};
 use crate::exchange::codes;
 use crate::exchange::ids::{KeyId, RequestId};
@@ -34,7 +34,7 @@ pub(super) fn rows(seq: u64, record: &Record<'_>, names: &Names) -> Vec<String> 
     let mut rows = vec![
         ("request", format!("{}, record {seq}", RequestId(settled.request_id))),
         ("key", key(&settled, names)),
-        ("asked for", quoted(record.tail.model_asked)),
+        ("asked for", shown(record.tail.model_asked)),
         ("went to", went(record, &settled, names)),
         ("time", time(&settled)),
         ("ending", ending(&settled)),
@@ -46,31 +46,26 @@ pub(super) fn rows(seq: u64, record: &Record<'_>, names: &Names) -> Vec<String> 
     ];
     for (word, text) in [("session", record.tail.session), ("end user", record.tail.end_user)] {
         if !text.is_empty() {
-            rows.push((word, quoted(text)));
+            rows.push((word, shown(text)));
         }
     }
     if !record.tail.metadata.is_empty() {
-        rows.push(("metadata", quoted(&String::from_utf8_lossy(record.tail.metadata))));
+        rows.push(("metadata", shown(&String::from_utf8_lossy(record.tail.metadata))));
     }
     rows.iter().map(|(word, value)| format!("{word:<WORDS$}{value}")).collect()
 }
 
-/// Text of others: nothing in it moves the cursor.
-fn quoted(text: &str) -> String {
-    text.chars().flat_map(char::escape_debug).collect()
-}
-
 fn key(record: &Settled, names: &Names) -> String {
     let id = KeyId(record.key_id);
-    names.key(record).map_or_else(|| id.to_string(), |name| format!("{} ({id})", quoted(name)))
+    names.key(record).map_or_else(|| id.to_string(), |name| format!("{} ({id})", shown(name)))
 }
 
 fn went(record: &Record<'_>, settled: &Settled, names: &Names) -> String {
     if settled.attempts == 0 {
         return "nobody".to_owned();
     }
-    let provider = names.provider(settled).map_or_else(|| "?".to_owned(), quoted);
-    format!("{provider}/{}", quoted(record.tail.model_sent))
+    let provider = names.provider(settled).map_or_else(|| "?".to_owned(), shown);
+    format!("{provider}/{}", shown(record.tail.model_sent))
 }
 
 fn time(record: &Settled) -> String {
@@ -184,7 +179,7 @@ fn attempts(record: &Settled, names: &Names) -> String {
             let result = attempt["result"].as_str().unwrap_or("?");
             let billed = attempt["possibly_billed"] == true && result != "success";
             let billed = if billed { " (possibly billed)" } else { "" };
-            format!("{} {result}{billed}", quoted(provider))
+            format!("{} {result}{billed}", shown(provider))
         })
         .collect();
     match listed.is_empty() {

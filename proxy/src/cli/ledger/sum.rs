@@ -1,6 +1,6 @@
 //! Sums of records, over all or by key, model or day.
 
-use super::amounts::money;
+use super::amounts::{money, shown};
 use super::whole;
 use crate::cli::table::table;
 use crate::control::receipt::{BUCKETS, Names};
@@ -98,7 +98,7 @@ impl Sums {
                 name.map_or_else(|| id.to_string(), |name| format!("{name} ({id})"))
             }
             Some(By::Model) if record.tail.model_sent.is_empty() => "(none)".to_owned(),
-            Some(By::Model) => record.tail.model_sent.to_owned(),
+            Some(By::Model) => shown(record.tail.model_sent),
             Some(By::Day) => {
                 rfc3339::text(UnixMs(record.head.closed_unix_ms)).chars().take(10).collect()
             }

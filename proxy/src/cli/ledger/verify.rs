@@ -35,7 +35,7 @@ pub(super) fn run(place: &Place, json: bool) -> u8 {
 
 fn prove(place: &Place, json: bool) -> Result<u8, String> {
     let home = place.home()?;
-    let known = home.known()?;
+    let known = home.known(None)?;
     let (position, against) = match &known {
         Known::Server(answer) => {
             let at = desk::position_of(&answer["checkpointed"]);
@@ -54,11 +54,12 @@ fn prove(place: &Place, json: bool) -> Result<u8, String> {
         Known::Server(_) | Known::Nobody => None,
     };
     let mut report = Report::default();
-    let reached = Reached { position, balances };
+    // No segment is ever given up yet: the log begins with its first record.
+    let reached = Reached { position, balances, first_seq: 1 };
     let proved = examine(&home.log, home.node, reached, &mut report);
-    let unrecovered = match known {
+    let (unrecovered, unread) = match known {
         // A running server's slots are its own.
-        Known::Server(_) => Vec::new(),
+        Known::Server(_) => (Vec::new(), false),
         Known::Store(_) | Known::Nobody => unrecovered(&home),
     };
     if json {
@@ -72,7 +73,7 @@ fn prove(place: &Place, json: bool) -> Result<u8, String> {
         output::tell(&format!("tollgate: the ledger is damaged: {what}"));
         return Ok(EXIT_FAILED);
     }
-    Ok(EXIT_OK)
+    Ok(if unread { EXIT_FAILED } else { EXIT_OK })
 }
 
 /// The first record that a damaged log does not vouch for.
@@ -80,20 +81,22 @@ fn unproved(report: &Report) -> u64 {
     report.last_seq + 1
 }
 
-/// Exchanges in slabs of dead processes. The next start settles them.
-fn unrecovered(home: &Home) -> Vec<Seen> {
-    let mut seen = Vec::new();
-    for folder in slab_folders(&home.state_dir).iter().filter(|folder| folder.is_dir()) {
+/// Exchanges in slabs of dead processes, which the next start settles; and whether some slab could
+/// not be read.
+fn unrecovered(home: &Home) -> (Vec<Seen>, bool) {
+    let (mut seen, mut unread) = (Vec::new(), false);
+    for folder in slab_folders(&home.state_dir, home.node).iter().filter(|f| f.is_dir()) {
         match Files::make(folder, home.node).and_then(|files| files.unrecovered()) {
             Ok(found) => seen.extend(found),
             // None seen is not none there.
             Err(error) => {
                 let what = "slabs cannot be read, so what is unrecovered is not all";
                 output::tell(&format!("warning: {}: {what}: {error}", folder.display()));
+                unread = true;
             }
         }
     }
-    seen
+    (seen, unread)
 }
 
 fn endings(report: &Report) -> BTreeMap<&'static str, u64> {

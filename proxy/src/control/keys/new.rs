@@ -74,6 +74,11 @@ impl NewKey {
         if !is_key_name(&asked.name) {
             return Err(KeyFault::Invalid(format!("the name {PRINTABLE_RULE}")));
         }
+        let number = asked.name.strip_prefix("key_").unwrap_or(&asked.name);
+        if number.bytes().all(|byte| byte.is_ascii_digit()) {
+            let why = "the name must not look like a key's number: nobody could tell them apart";
+            return Err(KeyFault::Invalid(why.to_owned()));
+        }
         let limits = KeyLimits {
             requests_per_minute: asked.requests_per_minute,
             concurrent: asked.concurrent,

@@ -21,6 +21,8 @@ pub struct Found {
     pub lost: Vec<SlabId>,
     /// Slabs of this start that could not be locked into memory.
     pub unlocked: usize,
+    /// The state store knows nothing of a log that has records: it was lost.
+    pub fresh: bool,
 }
 
 // === impl Found ===
@@ -29,6 +31,13 @@ impl Found {
     /// What an operator should hear of, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        if self.fresh {
+            warnings.push(
+                "the state store is new and the log is not: keys made before are unknown, and keys \
+                 made or declared anew begin with their whole budgets"
+                    .to_owned(),
+            );
+        }
         if !self.lost.is_empty() {
             warnings.push(format!(
                 "slabs of earlier starts are gone with what was in flight: {}; see \"What survives \
@@ -90,6 +99,7 @@ mod tests {
             live: Vec::new(),
             lost: Vec::new(),
             unlocked: 0,
+            fresh: false,
         };
         assert_eq!(clean.to_string(), "replayed 0; slabs recovered 0");
         assert!(clean.warnings().is_empty());
@@ -101,12 +111,13 @@ mod tests {
             live: vec![id],
             lost: vec![id],
             unlocked: 2,
+            fresh: true,
         };
         assert_eq!(
             found.to_string(),
             "replayed 5, an unfinished write behind them; slabs recovered 2: 2 settled, \
              4 confirmed, 6 orphans that were sent, 8 that were not; of a process still running 1"
         );
-        assert_eq!(found.warnings().len(), 2);
+        assert_eq!(found.warnings().len(), 3);
     }
 }

@@ -82,8 +82,11 @@ impl Places {
     ) -> Result<Left, LedgerError> {
         let mut left = Left::default();
         for place in &self.0 {
-            let failed = LedgerError::store(Part::Slabs, &place.folder);
-            for id in place.files.list().map_err(&failed)? {
+            let listed = place.files.list();
+            for id in listed.map_err(LedgerError::store(Part::Slabs, &place.folder))? {
+                // What cannot be read is named alone: its neighbours are to be settled.
+                let path = place.files.path(id);
+                let failed = LedgerError::store(Part::Slabs, &path);
                 match place.files.open(id).map_err(&failed)? {
                     Opened::Dead(dead) => {
                         let charge = |head: &mut Head, _: &Tail<'_>| orphans::charge(rule, head);
@@ -183,9 +186,15 @@ fn is_ours(folder: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The folders a start would look into, as far as they are remembered: for readers.
-pub fn slab_folders(state_dir: &Path) -> Vec<PathBuf> {
-    remembered(&state_dir.join(REMEMBERED)).unwrap_or_default()
+/// The folders a start would look into, as far as they are remembered, and where slabs are unless
+/// somebody says otherwise: for readers.
+pub fn slab_folders(state_dir: &Path, node: u64) -> Vec<PathBuf> {
+    let mut folders = remembered(&state_dir.join(REMEMBERED)).unwrap_or_default();
+    let usual = Path::new(MEMORY).join(format!("tollgate-{node:016x}"));
+    if !folders.contains(&usual) {
+        folders.push(usual);
+    }
+    folders
 }
 
 /// The folders that were remembered; none in a new one.

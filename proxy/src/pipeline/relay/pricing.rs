@@ -36,6 +36,19 @@ pub(super) fn answer<I: Io>(
     settle::price(shard, call, held, &usage);
 }
 
+/// Notes what has passed of an answer that goes on.
+pub(super) fn passing<I: Io>(
+    shard: &Shard<I>,
+    call: &Call<'_>,
+    held: &mut Held,
+    reply: &Reply,
+    status: u16,
+) {
+    let success = status_ending(status) == Ending::Succeeded;
+    let usage = settle::usage(held, reply.usage(), success);
+    settle::note(shard, call, held, &usage);
+}
+
 /// An answer of which nothing is passed on: what it used counts if it said so, else it is one more
 /// attempt that brought nothing.
 pub(super) fn unsent<I: Io>(

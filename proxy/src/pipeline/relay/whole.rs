@@ -71,6 +71,7 @@ pub(crate) async fn pump<I: Io>(
 ) -> Result<Delivered, Unserved> {
     let begun = answer.begun;
     let mut relay = Relay::new(shard, answer);
+    held.record.status = relay.head.status;
     if let Err(unsent) = relay.look_ahead(client, call).await {
         pricing::unsent(shard, call, held, &relay.reply, (relay.head.status, &unsent));
         shard.buffers.give(std::mem::take(&mut relay.head.written));
@@ -286,6 +287,8 @@ impl<'a, I: Io> Relay<'a, I> {
             held.record.relayed_bytes += passing as u64;
             if done {
                 settle_usage(self, call, held);
+            } else {
+                pricing::passing(self.shard, call, held, &self.reply, self.head.status);
             }
             let (back, sent) = self.send_piece(client, out, framing, keep, stall).await;
             out = back;
