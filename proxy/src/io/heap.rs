@@ -35,7 +35,7 @@ pub fn settle() -> bool {
 
 #[cfg(all(test, target_env = "gnu"))]
 mod tests {
-    use super::*;
+    use super::{MAPPED_BYTES_MIN, settle};
 
     /// A piece with a mapping of its own begins behind two words at the beginning of a page.
     fn is_mapped(piece: &[u8]) -> bool {

@@ -1,8 +1,8 @@
 //! The body as it arrives: one growing buffer, scanned by the piece.
 //!
 //! The buffer grows with what was received, at most fourfold at a time whatever was announced, and
-//! leases its room from the shard's allowance. A read brings at most 64 KiB, so a turn scans no more than that.
-//! Bytes behind the body belong to the next request and go back to the client's inbox.
+//! leases its room from the shard's allowance. A read brings at most 64 KiB, so a turn scans no more
+//! than that. Bytes behind the body belong to the next request and go back to the client's inbox.
 
 use super::Unserved;
 use super::arriving::Arriving;
