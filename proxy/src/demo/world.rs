@@ -75,7 +75,8 @@ fn configuration(standin: SocketAddr, key: &str, home: &Home) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, key.as_bytes());
     let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     format!(
-        "state_dir = \"{}\"\n[ledger]\nsegment_bytes = \"1MiB\"\n[listen]\ndata = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
+        "state_dir = \"{}\"\n[ledger]\nsegment_bytes = \"1MiB\"\n\
+         [listen]\ndata = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
          [shards]\ncount = {SHARDS}\n\
          [[provider]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"http://{standin}/v1\"\n\
          credentials = [{{ name = \"main\", key = \"${{STANDIN_KEY}}\" }}]\n\
