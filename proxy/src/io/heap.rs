@@ -32,24 +32,3 @@ pub fn settle() -> bool {
 pub fn settle() -> bool {
     false
 }
-
-#[cfg(all(test, target_env = "gnu"))]
-mod tests {
-    use super::{MAPPED_BYTES_MIN, settle};
-
-    /// A piece with a mapping of its own begins behind two words at the beginning of a page.
-    fn is_mapped(piece: &[u8]) -> bool {
-        piece.as_ptr() as usize % 4096 == 2 * size_of::<usize>()
-    }
-
-    #[test]
-    fn freed_mappings_do_not_move_large_pieces_into_the_heap() {
-        assert!(settle());
-        for _ in 0..2 {
-            let mapped = [8, 1, 2, 4].map(|n| vec![1_u8; n << 20]);
-            assert!(mapped.iter().all(|piece| is_mapped(piece)));
-        }
-        let small = [0; 16].map(|_: i32| vec![1_u8; MAPPED_BYTES_MIN as usize / 2]);
-        assert!(!small.iter().all(|piece| is_mapped(piece)));
-    }
-}
