@@ -14,6 +14,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A folder of this test's own, emptied.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    // What its last run has left in memory, killed nodes mostly, goes with it.
+    let slabs = std::fs::read_to_string(path.join("state/slabs")).unwrap_or_default();
+    for left in slabs.lines().filter(|left| left.starts_with("/dev/shm/tollgate-")) {
+        // One that a clean end has removed is not there.
+        let _ = std::fs::remove_dir_all(left);
+    }
     if path.exists() {
         std::fs::remove_dir_all(&path).expect("the last run's folder goes");
     }
