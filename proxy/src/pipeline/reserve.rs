@@ -7,6 +7,7 @@ use super::resolve::Plan;
 use crate::config::snapshot::Snapshot;
 use crate::exchange::call::Call;
 use crate::exchange::plan::{self, Offer};
+use crate::exchange::price::ModelPrice;
 use crate::exchange::refusal::Refusal;
 use crate::exchange::time::Now;
 use crate::govern::layer::Layer;
@@ -35,8 +36,9 @@ pub(super) fn funds(
     let offers = [offer];
     let mut judged = plan::Plan::new(plan.asked, &offers, &snapshot.terms);
     Governance::default().reserve(call, &mut judged, &mut held.layers, now)?;
-    let input = price.or(snapshot.terms.fallback.as_ref());
-    let input = input.map_or(0, |price| estimate::input_tokens(&call.demand, price));
+    let unpriced = ModelPrice::default();
+    let known = price.or(snapshot.terms.fallback.as_ref()).unwrap_or(&unpriced);
+    let input = estimate::input_tokens(&call.demand, known);
     held.input_estimate = u32::try_from(input).unwrap_or(u32::MAX);
     Ok(())
 }
