@@ -143,10 +143,11 @@ impl Line {
             format!("client {} begins call {} {kind:?}", self.number, turn.call)
         });
         if let Some(Leave::After(span)) = turn.leave {
-            let (line, number) = (self.clone(), turn.call);
+            // Not kept open by the clock of a call that is long over.
+            let (line, number, io) = (Rc::downgrade(self), turn.call, self.io.clone());
             self.io.spawn(async move {
-                line.io.sleep(span).await;
-                if line.open.borrow().contains(&number) {
+                io.sleep(span).await;
+                if let Some(line) = line.upgrade().filter(|line| line.open.borrow().contains(&number)) {
                     line.leave();
                 }
             });

@@ -45,6 +45,8 @@ pub(crate) struct Asked {
     /// What the gateway called it, from 1.
     pub(crate) attempt: u8,
     pub(crate) provider: usize,
+    /// The connection it came on, by provider.
+    pub(crate) connection: usize,
     /// When its first byte was seen.
     pub(crate) begun_ns: u64,
     /// All of it was read.

@@ -318,13 +318,15 @@ impl Reply {
         if dice.percent(30) {
             self.acts.push(Act::Pause(rest(dice, 1_200)));
         }
-        let head = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(bytes.len());
+        let head = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+        // Interim heads begin no answer.
+        let head = head.filter(|_| self.kind != Kind::Interim).unwrap_or(bytes.len());
         let most = if bytes.len() < 2_000 && dice.percent(5) { 400 } else { 4 };
         let mut from = 0;
         for cut in dice.cuts(bytes.len(), most).into_iter().chain([bytes.len()]) {
             self.acts.push(Act::Send(bytes[from..cut].to_vec()));
             from = cut;
-            let pause = match (dice.percent(15), cut < head + 4) {
+            let pause = match (dice.percent(15) && cut < bytes.len(), cut < head + 4) {
                 (false, _) => Duration::ZERO,
                 (true, true) => rest(dice, 600),
                 (true, false) => dice.millis(1, 600),

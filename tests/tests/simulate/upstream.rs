@@ -18,13 +18,15 @@ pub(crate) async fn serve(
     notes: Rc<Notes>,
     provider: usize,
 ) {
+    let mut connection = 0;
     loop {
+        connection += 1;
         // An accept that timed out in virtual time is simply begun again.
         let Ok(peer) = listener.accept().await else { continue };
         let (plan, notes) = (plan.clone(), notes.clone());
         let (own, io) = (io.clone(), io.clone());
         io.spawn(async move {
-            let mut side = Side { peer, io: own, plan, notes, provider, inbox: Vec::new() };
+            let mut side = Side { peer, io: own, plan, notes, provider, connection, inbox: Vec::new() };
             side.serve().await;
         });
     }
@@ -37,6 +39,7 @@ struct Side {
     plan: Rc<Plan>,
     notes: Rc<Notes>,
     provider: usize,
+    connection: usize,
     inbox: Vec<u8>,
 }
 
@@ -112,9 +115,17 @@ impl Side {
             let mut asked = self.notes.asked.borrow_mut();
             let before = asked.iter().filter(|asked| asked.call == call).count();
             let (reply, _) = plan.calls[call].reply(before);
-            let provider = self.provider;
-            let (whole, replied) = (false, false);
-            asked.push(Asked { call, id, attempt, provider, begun_ns, whole, reply, replied });
+            asked.push(Asked {
+                call,
+                id,
+                attempt,
+                provider: self.provider,
+                connection: self.connection,
+                begun_ns,
+                whole: false,
+                reply,
+                replied: false,
+            });
             asked.len() - 1
         };
         let reply = &plan.calls[call].replies[self.notes.asked.borrow()[place].reply];

@@ -210,11 +210,8 @@ impl View<'_, '_> {
             "key_revoked" => revoked,
             "upstream_unreachable" => reach,
             "upstream_timeout" => self.replies().any(|reply| reply.can.codes.contains(&code)),
-            _ => self.replies().last().is_some_and(|reply| {
-                // What is on its way when a connection is reset is lost.
-                let lost = code == "upstream_cut" && reply.kind == Kind::Surplus;
-                lost || reply.can.codes.contains(&code)
-            }),
+            "upstream_invalid" if self.behind_surplus() => true,
+            _ => self.replies().last().is_some_and(|reply| reply.can.codes.contains(&code)),
         };
         if !right {
             let kinds: Vec<Kind> = self.replies().map(|reply| reply.kind).collect();
@@ -225,6 +222,18 @@ impl View<'_, '_> {
             true => Err("an error of ours that costs without a word of usage".to_owned()),
             false => Ok(()),
         }
+    }
+
+    /// Whether the last attempt came on a connection whose answer before had bytes behind its end.
+    /// Those that come once the request is on its way are taken for the beginning of its answer.
+    fn behind_surplus(&self) -> bool {
+        let Some(last) = self.attempts.last() else { return false };
+        let same = |asked: &&Asked| {
+            asked.provider == last.provider && asked.connection == last.connection
+        };
+        let before = self.case.asked.iter().filter(same).filter(|asked| asked.id != last.id);
+        let reply = |asked: &Asked| self.case.call(asked.call).replies[asked.reply].kind;
+        before.map(reply).any(|kind| kind == Kind::Surplus)
     }
 
     /// Whether the key was not good at some time since the call began.
