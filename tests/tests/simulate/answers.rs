@@ -165,7 +165,11 @@ impl Reader {
 
     fn line(&mut self) -> Result<Option<String>, String> {
         let Some(end) = self.inbox.windows(2).position(|two| two == b"\r\n") else {
-            return if self.inbox.len() > 64 { Err("a line of a chunk is long".into()) } else { Ok(None) };
+            return if self.inbox.len() > 64 {
+                Err("a line of a chunk is long".into())
+            } else {
+                Ok(None)
+            };
         };
         let line = String::from_utf8_lossy(&self.inbox[..end]).into_owned();
         self.inbox.drain(..end + 2);

@@ -134,9 +134,8 @@ impl Call {
         let ascii: usize = counted.iter().flat_map(|t| t.bytes()).filter(u8::is_ascii).count();
         let other = counted.iter().map(|text| text.len()).sum::<usize>() - ascii;
         self.input = (ascii as u64).div_ceil(4) + (other as u64).div_ceil(2);
-        let mut members = vec![format!(
-            "\"messages\":[{{\"role\":\"user\",\"content\":\"{text}\"}}]"
-        )];
+        let mut members =
+            vec![format!("\"messages\":[{{\"role\":\"user\",\"content\":\"{text}\"}}]")];
         if dice.percent(60) {
             let cap = dice.log_between(1, 6_000);
             let name = *dice.pick(&["max_tokens", "max_completion_tokens"]);
@@ -164,7 +163,8 @@ impl Call {
         let mut body = format!("{{{}}}", members.join(", "));
         if self.kind == Kind::BrokenJson {
             let at = body.find("\"messages\"").unwrap_or(1);
-            body.insert_str(at, *dice.pick(&["}", "]", ",", "\u{1}", "nul "]));
+            const WRONG: &[&str] = &["}", "]", ",", "\u{1}", "nul "];
+            body.insert_str(at, dice.word(WRONG));
         }
         let asked = format!("\"model\":{}", serde_json::json!(model.asked));
         let sent = format!("\"model\":{}", serde_json::json!(model.sent));
@@ -212,7 +212,8 @@ impl Call {
             _ => ("POST", "/v1/chat/completions"),
         };
         let version = if self.is_10 { "1.0" } else { "1.1" };
-        let mut head = format!("{method} {path} HTTP/{version}\r\nHost: gw\r\n{MARK}: {number}\r\n");
+        let mut head =
+            format!("{method} {path} HTTP/{version}\r\nHost: gw\r\n{MARK}: {number}\r\n");
         match self.caller {
             Caller::Key(key) => {
                 let text = &world.keys[key].text;
@@ -238,7 +239,8 @@ impl Call {
     fn finish(&mut self, mut head: String, method: &str, body: &[u8], dice: &mut Dice) -> Vec<u8> {
         if self.kind == Kind::BrokenHead {
             self.last = true;
-            head.push_str(*dice.pick(&["No Colon\r\n", "a : b\r\n", "Content-Length: +2\r\n"]));
+            const WRONG: &[&str] = &["No Colon\r\n", "a : b\r\n", "Content-Length: +2\r\n"];
+            head.push_str(dice.word(WRONG));
         }
         if method == "GET" || self.kind == Kind::BrokenHead {
             head.push_str("\r\n");

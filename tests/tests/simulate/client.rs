@@ -147,7 +147,9 @@ impl Line {
             let (line, number, io) = (Rc::downgrade(self), turn.call, self.io.clone());
             self.io.spawn(async move {
                 io.sleep(span).await;
-                if let Some(line) = line.upgrade().filter(|line| line.open.borrow().contains(&number)) {
+                if let Some(line) =
+                    line.upgrade().filter(|line| line.open.borrow().contains(&number))
+                {
                     line.leave();
                 }
             });

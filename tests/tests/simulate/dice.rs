@@ -55,6 +55,10 @@ impl Dice {
         &from[self.index(from.len())]
     }
 
+    pub(crate) fn word(&mut self, from: &[&'static str]) -> &'static str {
+        from[self.index(from.len())]
+    }
+
     /// One of the values, by weight.
     pub(crate) fn weighted<T: Copy>(&mut self, from: &[(u64, T)]) -> T {
         let mut at = self.below(from.iter().map(|(weight, _)| weight).sum());
@@ -88,8 +92,7 @@ impl Dice {
         const LETTERS: &[&str] = &["a", "e", "n", " ", "t", "0", ".", "q", "ß", "€", "語", "x"];
         let mut text = String::with_capacity(len + 4);
         while text.len() < len {
-            let letter = self.pick(LETTERS);
-            text.push_str(letter);
+            text.push_str(self.word(LETTERS));
             if self.percent(30) {
                 text.push_str("the quick brown tollgate ");
             }

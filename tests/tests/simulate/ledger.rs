@@ -176,7 +176,11 @@ impl Ledger {
 
     /// What a next start does with it. `crash` lets the recovery itself die once, at that write of
     /// the disk. Returns what was found.
-    pub(crate) fn recover(&mut self, wall_ms: u64, crash: Option<u64>) -> Result<Vec<Left>, String> {
+    pub(crate) fn recover(
+        &mut self,
+        wall_ms: u64,
+        crash: Option<u64>,
+    ) -> Result<Vec<Left>, String> {
         self.collectors.clear();
         self.disk.arm(Faults::default());
         // What was taken and not committed was in the process.

@@ -18,6 +18,8 @@ mod judge;
 #[cfg(test)]
 mod ledger;
 #[cfg(test)]
+mod mutants;
+#[cfg(test)]
 mod notes;
 #[cfg(test)]
 mod plan;

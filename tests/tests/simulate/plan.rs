@@ -181,7 +181,7 @@ impl Client {
     fn draw(world: &World, shards: usize, calls: &mut Vec<Call>, dice: &mut Dice) -> Client {
         let reading = match dice.below(20) {
             0..=15 => Reading::Fast,
-            16..=17 => Reading::Slow(dice.millis(1, 300)),
+            16..=17 => Reading::Slow(dice.millis(1, 60)),
             18 => Reading::Stalls(dice.log_between(1, 100_000) as usize, dice.millis(100, 1_500)),
             _ => Reading::Stalls(
                 dice.log_between(1, 20_000) as usize,
@@ -189,8 +189,12 @@ impl Client {
             ),
         };
         let mut link = link(dice);
-        if reading != Reading::Fast && dice.percent(50) {
-            link.capacity = 2_000;
+        if reading != Reading::Fast {
+            // Slow, and done within a run all the same.
+            link.to_dialer = Chop::AtMost(dice.log_between(1_000, 9_000) as usize);
+            if dice.percent(50) {
+                link.capacity = 2_000;
+            }
         }
         let start = dice.millis(0, TRAFFIC);
         let shard = dice.index(shards);

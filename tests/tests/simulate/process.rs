@@ -265,7 +265,11 @@ impl Future for Alive {
 // === impl SimStream ===
 
 impl SimStream {
-    fn poll<T>(&self, what: &'static str, poll: impl FnOnce(&mut ScriptStream) -> Poll<T>) -> Poll<T> {
+    fn poll<T>(
+        &self,
+        what: &'static str,
+        poll: impl FnOnce(&mut ScriptStream) -> Poll<T>,
+    ) -> Poll<T> {
         if self.process.is_dead() {
             return Poll::Pending;
         }

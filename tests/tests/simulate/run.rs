@@ -4,7 +4,7 @@
 use crate::client;
 use crate::dice::Dice;
 use crate::judge;
-use crate::ledger::{self, Left, Ledger};
+use crate::ledger::{self, Ledger, Left};
 use crate::notes::{self, Notes};
 use crate::plan::{Deed, End, Life, Plan};
 use crate::process::{Process, SimIo};

@@ -118,7 +118,9 @@ fn play_all(seeds: &[u64]) -> (Vec<Verdict>, Sums) {
             verdicts
         };
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("a worker ends"))
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("a worker ends"))
             .collect::<Vec<Verdict>>()
     });
     let mut sums = Sums::default();

@@ -26,7 +26,8 @@ pub(crate) async fn serve(
         let (plan, notes) = (plan.clone(), notes.clone());
         let (own, io) = (io.clone(), io.clone());
         io.spawn(async move {
-            let mut side = Side { peer, io: own, plan, notes, provider, connection, inbox: Vec::new() };
+            let mut side =
+                Side { peer, io: own, plan, notes, provider, connection, inbox: Vec::new() };
             side.serve().await;
         });
     }
@@ -99,7 +100,11 @@ impl Side {
         }
     }
 
-    async fn turn(&mut self, (line, pairs): (String, Pairs), begun_ns: u64) -> Result<After, String> {
+    async fn turn(
+        &mut self,
+        (line, pairs): (String, Pairs),
+        begun_ns: u64,
+    ) -> Result<After, String> {
         let text = |name| {
             let value = fields::all(&pairs, name);
             let value = value.first().ok_or_else(|| format!("no {name} in {line:?}"))?;
@@ -186,7 +191,8 @@ impl Side {
         if fields::all(pairs, "authorization") != [secret.as_bytes()] {
             return Err(format!("call {call} came with another credential than ours"));
         }
-        if fields::all(pairs, "host").len() != 1 || !fields::all(pairs, "transfer-encoding").is_empty()
+        if fields::all(pairs, "host").len() != 1
+            || !fields::all(pairs, "transfer-encoding").is_empty()
         {
             return Err(format!("call {call} leaves something open: {pairs:?}"));
         }

@@ -114,9 +114,7 @@ const MONTH_MIDDLE: u64 = 1_768_478_400_000;
 
 impl World {
     pub(crate) fn draw(dice: &mut Dice) -> World {
-        let reach = |dice: &mut Dice| {
-            dice.weighted(&[(1, Reach::Refused), (1, Reach::BlackHole)])
-        };
+        let reach = |dice: &mut Dice| dice.weighted(&[(1, Reach::Refused), (1, Reach::BlackHole)]);
         let terms = [
             (1_000_000, ""),
             (1_500_000, "markup = \"1.5\""),
@@ -136,8 +134,10 @@ impl World {
             }
         });
         let providers = providers.collect();
-        let mut rates = || Some([dice.between(1, 3_000), dice.between(0, 500), dice.between(1, 9_000)]);
-        let model = |asked, provider, sent, rates, listed| Model { asked, provider, sent, rates, listed };
+        let mut rates =
+            || Some([dice.between(1, 3_000), dice.between(0, 500), dice.between(1, 9_000)]);
+        let model =
+            |asked, provider, sent, rates, listed| Model { asked, provider, sent, rates, listed };
         let models = vec![
             model("plain", 0, "plain", rates(), true),
             model("renamed", 0, "alpha-large-2026-01-01", rates(), true),
@@ -210,7 +210,9 @@ impl World {
             Some(serde_json::json!({
                 "provider": self.providers[model.provider].name,
                 "model": model.sent,
-                "tiers": [{ "above_input": 0, "input": input, "cache_read": cached, "output": output }],
+                "tiers": [{
+                    "above_input": 0, "input": input, "cache_read": cached, "output": output,
+                }],
             }))
         });
         serde_json::json!({ "version": 7, "models": models.collect::<Vec<_>>() }).to_string()
@@ -252,9 +254,8 @@ pub(crate) fn budget_id(nth: usize, period: Period) -> u32 {
 impl Key {
     fn draw(nth: u64, models: &[Model], dice: &mut Dice) -> Key {
         // From what is gone after a call or two to what lasts.
-        let mut money = |percent| {
-            dice.percent(percent).then(|| dice.log_between(500_000, 40_000_000_000))
-        };
+        let mut money =
+            |percent| dice.percent(percent).then(|| dice.log_between(500_000, 40_000_000_000));
         let (total, month) = (money(50), money(35));
         let allowed = models.iter().map(|model| model.asked);
         Key {
@@ -293,7 +294,14 @@ impl Key {
     }
 
     /// What a call holds of this key's budgets.
-    pub(crate) fn hold(&self, world: &World, model: &Model, input: u64, cap: Option<u64>, n: u64) -> u64 {
+    pub(crate) fn hold(
+        &self,
+        world: &World,
+        model: &Model,
+        input: u64,
+        cap: Option<u64>,
+        n: u64,
+    ) -> u64 {
         let Some(rates) = model.rates.filter(|_| self.has_budget()) else { return 0 };
         let [fresh, cached, out] = rates;
         let (rate, output) = match self.strict {

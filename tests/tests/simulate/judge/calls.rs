@@ -228,9 +228,8 @@ impl View<'_, '_> {
     /// Those that come once the request is on its way are taken for the beginning of its answer.
     fn behind_surplus(&self) -> bool {
         let Some(last) = self.attempts.last() else { return false };
-        let same = |asked: &&Asked| {
-            asked.provider == last.provider && asked.connection == last.connection
-        };
+        let same =
+            |asked: &&Asked| asked.provider == last.provider && asked.connection == last.connection;
         let before = self.case.asked.iter().filter(same).filter(|asked| asked.id != last.id);
         let reply = |asked: &Asked| self.case.call(asked.call).replies[asked.reply].kind;
         before.map(reply).any(|kind| kind == Kind::Surplus)
@@ -257,7 +256,11 @@ impl View<'_, '_> {
         if !reply.body.starts_with(&partial.body) {
             return Err("what came of its body is not the upstream's".to_owned());
         }
-        if !(reply.can.partial || self.got.left || self.killed() || self.drained() || self.stalled())
+        if !(reply.can.partial
+            || self.got.left
+            || self.killed()
+            || self.drained()
+            || self.stalled())
         {
             return Err(format!("a reply that is {:?} broke off", reply.kind));
         }
@@ -296,8 +299,7 @@ impl View<'_, '_> {
     /// A call that was sent behind one whose answer broke off, or was never wholly sent.
     fn behind_a_break(&self) -> bool {
         let same = |got: &&Got| got.connection == self.got.connection && got.answer.is_none();
-        let before = self.case.got.iter().take(self.number);
-        before.filter(same).next().is_some()
+        self.case.got.iter().take(self.number).any(|got| same(&got))
     }
 }
 
@@ -306,7 +308,8 @@ pub(super) fn check_refusals(case: &Case<'_>, index: &Index<'_>, faults: &mut Ve
     let mut told: BTreeMap<(u64, u16), u64> = BTreeMap::new();
     for (number, got) in case.got.iter().enumerate() {
         let call = case.call(number);
-        let Some(answer) = got.answer.as_ref().filter(|a| a.field("x-of-provider").is_none()) else {
+        let Some(answer) = got.answer.as_ref().filter(|a| a.field("x-of-provider").is_none())
+        else {
             continue;
         };
         let Some(key) = call.key().filter(|_| answer.status >= 400) else { continue };

@@ -112,6 +112,13 @@ impl Case<'_> {
         &self.plan.calls[number]
     }
 
+    /// Whether an attempt came on a connection that had carried another one.
+    fn was_used(&self, asked: &Asked) -> bool {
+        let before = self.asked.iter().take_while(|other| !std::ptr::eq(*other, asked));
+        let place = (asked.provider, asked.connection);
+        before.into_iter().any(|other| (other.provider, other.connection) == place)
+    }
+
     /// The life that a record was opened in.
     fn life_of(&self, record: &Settled) -> Option<&Life> {
         let start = SlabId::from_number(record.slab)?.start;
@@ -143,7 +150,8 @@ pub(crate) fn text(id: [u8; 16]) -> String {
 /// What matters of a record, in a line.
 pub(crate) fn brief(record: &Settled) -> String {
     let listed = record.listed.iter().take(record.attempts.into());
-    let listed: Vec<_> = listed.map(|one| (one.provider_id, one.class, one.possibly_billed)).collect();
+    let listed: Vec<_> =
+        listed.map(|one| (one.provider_id, one.class, one.possibly_billed)).collect();
     format!(
         "{:?}/{:?} {} code {:?}, key {}, {:?} tokens {:?}, upstream {} cost {} hold {} overrun {}, \
          relayed {}, attempts {listed:?}",
@@ -174,7 +182,12 @@ pub(crate) fn in_flight(notes: &Notes, keys: &KeyTable) {
         if let Some(limit) = &limits.concurrent
             && limit.inside.inside() > limit.max
         {
-            notes.fault(format!("{}: {} inside of {}", bundle.name, limit.inside.inside(), limit.max));
+            notes.fault(format!(
+                "{}: {} inside of {}",
+                bundle.name,
+                limit.inside.inside(),
+                limit.max
+            ));
         }
     });
 }

@@ -90,7 +90,9 @@ fn check_rate(case: &Case<'_>, nth: usize, faults: &mut Vec<String>) {
                 let most = rpm + (rpm * span).div_ceil(MINUTE_MS);
                 if (to - from + 1) as u64 > most {
                     let count = to - from + 1;
-                    faults.push(format!("key {nth}, start {start}: {count} in {span} ms at {rpm} rpm"));
+                    faults.push(format!(
+                        "key {nth}, start {start}: {count} in {span} ms at {rpm} rpm"
+                    ));
                     return;
                 }
             }

@@ -60,7 +60,10 @@ fn check_lives(case: &Case<'_>, faults: &mut Vec<String>) {
         let records: Vec<&Settled> = case.records.iter().filter(of_life).collect();
         let exchanges = records.iter().filter(|record| is_exchange(record)).count() as u64;
         if exchanges != life.records {
-            faults.push(format!("start {}: {} settled, {exchanges} recorded", life.start, life.records));
+            faults.push(format!(
+                "start {}: {} settled, {exchanges} recorded",
+                life.start, life.records
+            ));
         }
         let ids = |records: &mut dyn Iterator<Item = [u8; 16]>| -> BTreeSet<[u8; 16]> {
             records.collect()
@@ -86,8 +89,12 @@ pub(super) fn check_attempts(case: &Case<'_>, index: &Index<'_>, faults: &mut Ve
             fault("an upstream was asked, and it has no record".to_owned());
             continue;
         };
+        if record.release == Release::NeverSent {
+            fault("an upstream was asked, and it counts as never sent".to_owned());
+        }
         let numbers: Vec<u8> = attempts.iter().map(|asked| asked.attempt).collect();
-        if !numbers.windows(2).all(|two| two[0] < two[1]) || numbers.last() > Some(&record.attempts) {
+        if !numbers.windows(2).all(|two| two[0] < two[1]) || numbers.last() > Some(&record.attempts)
+        {
             fault(format!("attempts {numbers:?} were seen, {} recorded", record.attempts));
         }
         for (nth, attempt) in record.listed.iter().enumerate().take(record.attempts.into()) {
@@ -104,7 +111,7 @@ pub(super) fn check_attempts(case: &Case<'_>, index: &Index<'_>, faults: &mut Ve
                     let reply = &case.call(number).replies[asked.reply];
                     // A connection that was used before and ends without a byte is taken for one
                     // that was dead before the request: the one gap, and by design.
-                    if !reply.can.replay || nth + 1 == usize::from(record.attempts) && nth == 0 {
+                    if !reply.can.replay || !case.was_used(asked) {
                         fault(format!("attempt {} may be billed and is not marked", nth + 1));
                     }
                 }
@@ -133,7 +140,7 @@ fn check_times(
     for at in begun_ns {
         // Turns before this instant; at the same instant either order is right.
         let before = standing.iter().filter(|turn| **turn < at).count();
-        let at_once = standing.iter().any(|turn| *turn == at);
+        let at_once = standing.contains(&at);
         if before % 2 == 1 && !at_once {
             faults.push(format!("call {number}: an attempt began while its key was not good"));
         }
@@ -148,7 +155,8 @@ fn check_unseen(index: &Index<'_>, case: &Case<'_>, faults: &mut Vec<String>) {
         let killed = case.life_of(record).is_some_and(|life| life.killed.is_some());
         let listed = usize::from(record.attempts).min(ATTEMPTS_LISTED);
         let known = |nth: usize| seen.iter().any(|asked| usize::from(asked.attempt) == nth + 1);
-        for (nth, attempt) in record.listed[..listed].iter().enumerate().filter(|(n, _)| !known(*n)) {
+        for (nth, attempt) in record.listed[..listed].iter().enumerate().filter(|(n, _)| !known(*n))
+        {
             let nobody = matches!(attempt.class, StatusClass::Unreachable | StatusClass::Cut);
             let ended = matches!(record.ending, Ending::ClientLeft | Ending::Shutdown);
             if !nobody && !killed && !ended {
@@ -169,13 +177,15 @@ pub(super) fn check_charges(case: &Case<'_>, index: &Index<'_>, faults: &mut Vec
         let mut fault =
             |what: &str| faults.push(format!("{about}({id}): {what}: {}", brief(record)));
         if !is_exchange(record) {
-            let nothing = record.cost_picousd == 0 && record.tokens == [0; 8] && record.attempts == 0;
+            let nothing =
+                record.cost_picousd == 0 && record.tokens == [0; 8] && record.attempts == 0;
             if !nothing || record.release != Release::Refused {
                 fault("a refusal that costs");
             }
             continue;
         }
-        if record.release != Release::None && (record.cost_picousd != 0 || record.overrun_picousd != 0)
+        if record.release != Release::None
+            && (record.cost_picousd != 0 || record.overrun_picousd != 0)
         {
             fault("released and charged");
         }
@@ -258,7 +268,8 @@ fn check_tokens(
                 let (fresh, cached, output) = split(usage);
                 let most = relayed.max(output);
                 let input = [(usage.prompt, 0), (fresh, cached)];
-                let told = input.map(|(fresh, cached)| [relayed, most].map(|out| (fresh, cached, out)));
+                let told =
+                    input.map(|(fresh, cached)| [relayed, most].map(|out| (fresh, cached, out)));
                 right.extend(told.into_iter().flatten());
             }
             match right.contains(&tokens) {
