@@ -11,6 +11,7 @@ use super::prices;
 use super::routing::routing;
 use super::snapshot::{Bounds, Deadlines, REQUEST_BYTES, Snapshot};
 use super::terms;
+use crate::exchange::endings::Endings;
 use crate::exchange::price::PriceList;
 use crate::io::runtime::Choice;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -103,6 +104,7 @@ pub(super) fn compile(
         prices,
         terms,
         when_full,
+        endings: Endings::default(),
         deadlines,
         bounds,
     };
@@ -153,6 +155,7 @@ fn deadlines(file: &File, findings: &mut Findings<'_>) -> Deadlines {
             "header" => &mut deadlines.header,
             "body" => &mut deadlines.body,
             "client_idle" => &mut deadlines.client_idle,
+            "heartbeat" => &mut deadlines.heartbeat,
             "write_stall" => &mut deadlines.write_stall,
             "pooled" => &mut deadlines.pooled,
             "drain" => &mut deadlines.drain,

@@ -167,6 +167,7 @@ pub const DEADLINES: Shape = Shape {
         read("header"),
         read("body"),
         read("client_idle"),
+        read("heartbeat"),
         read("write_stall"),
         read("pooled"),
         read("drain"),

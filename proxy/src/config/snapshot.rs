@@ -1,5 +1,6 @@
 //! The compiled configuration: immutable, indexed, versioned. What a shard reads.
 
+use crate::exchange::endings::Endings;
 use crate::exchange::ids::{CredentialIx, ProviderId};
 use crate::exchange::plan::Candidate;
 use crate::exchange::price::{Mode, MoneyTerms, PriceList};
@@ -26,6 +27,8 @@ pub struct Snapshot {
     pub terms: MoneyTerms,
     /// What happens to new exchanges that cannot be recorded.
     pub when_full: WhenFull,
+    /// What endings cost.
+    pub endings: Endings,
     /// Every deadline, named.
     pub deadlines: Deadlines,
     /// Every configurable bound.
@@ -123,6 +126,8 @@ pub struct Deadlines {
     pub body: Duration,
     /// A keep-alive connection without a byte; longer than any heartbeat.
     pub client_idle: Duration,
+    /// How long a client of a stream hears nothing before it is told that the call is alive.
+    pub heartbeat: Duration,
     /// A peer that takes no bytes.
     pub write_stall: Duration,
     /// Oldest pooled upstream connection that is used again.
@@ -141,6 +146,7 @@ impl Default for Deadlines {
             header: s(10),
             body: s(30),
             client_idle: s(300),
+            heartbeat: s(10),
             write_stall: s(60),
             pooled: s(60),
             drain: s(900),

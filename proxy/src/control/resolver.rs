@@ -89,6 +89,7 @@ mod tests {
             prices: Default::default(),
             terms: Default::default(),
             when_full: Default::default(),
+            endings: Default::default(),
             deadlines: Default::default(),
             bounds: Default::default(),
         }

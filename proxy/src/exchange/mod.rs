@@ -7,6 +7,7 @@ pub mod bundle;
 pub mod call;
 pub mod codes;
 pub mod demand;
+pub mod endings;
 pub mod ids;
 pub mod keys;
 pub mod limits;

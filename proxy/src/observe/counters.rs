@@ -91,6 +91,10 @@ pub struct Counters {
     pub upstream_reused: Counter,
     /// Idle upstream connections now.
     pub upstream_idle: Counter,
+    /// Heartbeats sent.
+    pub heartbeats: Counter,
+    /// Answers read on after their client had left.
+    pub drains: Counter,
     /// Answers without usage.
     pub usage_missing: Counter,
     /// Connection tasks that panicked.

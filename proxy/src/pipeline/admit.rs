@@ -15,15 +15,11 @@ use codec::json::{Count, CountField, RequestSpans};
 pub(super) fn gate<I: Io>(
     shard: &Shard<I>,
     call: &Call<'_>,
-    spans: &RequestSpans,
     held: &mut Held,
     now: Now,
 ) -> Result<(), Refusal> {
     if shard.draining.get() {
         return Err(Refusal::ShuttingDown);
-    }
-    if spans.is_stream() {
-        return Err(Refusal::StreamNotServed);
     }
     Governance::default().admit(call, &mut held.layers, now)
 }

@@ -42,6 +42,8 @@ pub(super) struct Client<S> {
     pub inbox: Vec<u8>,
     /// Whether it is still there.
     pub presence: Presence,
+    /// When it was last given a byte, in ticks of its shard.
+    pub spoke: u64,
     /// Scratch of the parse stage: query and field lines that go on.
     pub forward: Vec<u8>,
     /// Scratch of the parse stage: the request id the caller sent, to be echoed; empty if none.
@@ -60,6 +62,7 @@ impl<S: Stream> Client<S> {
             timer,
             inbox: Vec::new(),
             presence: Presence::Here,
+            spoke: 0,
             forward: Vec::new(),
             caller_id: Vec::new(),
             caller: Caller::default(),
@@ -135,6 +138,7 @@ impl<S: Stream> Client<S> {
             match Turn::client(&mut self.stream, &self.timer).await {
                 Event::ClientWritten(done) => {
                     self.timer.disarm();
+                    self.spoke = self.timer.tick();
                     let result = match done.result {
                         Ok(()) => Ok(()),
                         Err(_) if stalled => Err(Lost::Stalled),

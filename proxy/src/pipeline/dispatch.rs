@@ -6,8 +6,10 @@ use super::client::{Client, Presence};
 use super::held::{Held, Stage};
 use super::open::Call;
 use super::parse::Request;
-use super::{Unserved, after_body, settle};
+use super::rewrite::write_request;
+use super::{Unserved, after_body, leaving, settle};
 use crate::config::snapshot::Provider;
+use crate::exchange::refusal::Refusal;
 use crate::exchange::time::MonoNs;
 use crate::govern::walk::{AttemptEnd, Step, Walk};
 use crate::io::buffers::Buffers;
@@ -15,8 +17,7 @@ use crate::io::turn::{Connected, Event, Turn};
 use crate::io::{Chunk, Io, Recall, Stream, TICK};
 use crate::shard::Shard;
 use crate::upstream::Upstream;
-use crate::upstream::outgoing::{FLAT_MAX, From, Outgoing};
-use crate::upstream::request::{Parts, write_head};
+use crate::upstream::outgoing::{From, Outgoing};
 use codec::http1::{Fields, HeadScan};
 use std::net::SocketAddr;
 use store::ending::StatusClass;
@@ -28,24 +29,60 @@ pub(super) struct Answer<S> {
     pub upstream: Upstream<S>,
     /// The head.
     pub head: AnswerHead,
-    /// Whether the request was wholly sent: else the connection cannot be used again.
-    pub sent: bool,
+    /// The buffer that a write of the request still has, if it was not wholly sent.
+    pub lent: Option<From>,
     /// When the first byte toward the upstream was handed over.
     pub begun: MonoNs,
 }
 
-/// Walks until there is an answer or nothing left to try.
+/// Why an answer is not passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// It is not what was asked for, or not what it says it is.
+    Invalid,
+    /// Our credential was refused.
+    Auth,
+    /// It says it succeeded and is an error.
+    Error,
+    /// There is nothing in it.
+    Empty,
+    /// It broke off.
+    Cut,
+    /// It took too long.
+    Late,
+    /// Nobody waits for it.
+    ClientGone,
+}
+
+/// A walk under way: it goes on when an answer turns out to be unfit.
+#[derive(Default)]
+pub(super) struct Walking {
+    walk: Walk,
+    last: Option<AttemptEnd>,
+    unfit: Option<Unfit>,
+}
+
+impl Walking {
+    /// The last answer was not passed on.
+    pub(super) fn failed(&mut self, unfit: Unfit) {
+        self.unfit = Some(unfit);
+    }
+}
+
+/// Walks until there is an answer, or nothing left to try.
 pub(super) async fn walk<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     request: &Request,
     call: &mut Call<'_>,
     held: &mut Held,
+    walking: &mut Walking,
 ) -> Result<Answer<I::Stream>, Unserved> {
-    let mut walk = Walk::default();
-    let mut last = None;
+    if let Some(unfit) = walking.unfit {
+        return Err(after_body(refusal_of(unfit)));
+    }
     loop {
-        let step = walk.step(last);
+        let step = walking.walk.step(walking.last);
         if let Step::GiveUp(refusal) = step {
             return Err(after_body(refusal));
         }
@@ -63,9 +100,19 @@ pub(super) async fn walk<I: Io>(
             Err(Ended::Attempt(end)) => {
                 let (class, possibly_billed) = recorded(end, held.stage);
                 held.record.attempt_ended(class, possibly_billed);
-                last = Some(end);
+                walking.last = Some(end);
             }
         }
+    }
+}
+
+fn refusal_of(unfit: Unfit) -> Refusal {
+    match unfit {
+        Unfit::Invalid | Unfit::Error => Refusal::UpstreamInvalid,
+        Unfit::Auth => Refusal::UpstreamAuth,
+        Unfit::Empty => Refusal::EmptyCompletion,
+        Unfit::Cut | Unfit::ClientGone => Refusal::UpstreamCut,
+        Unfit::Late => Refusal::UpstreamTimeout,
     }
 }
 
@@ -111,11 +158,12 @@ async fn attempt<I: Io>(
     write_request((&mut outgoing, buffers), client, request, call, provider, held.record.attempts);
     settle::sent(shard, held);
     let begun = shard.mono();
-    let outcome = exchange(shard, client, call, &mut upstream, &mut outgoing).await;
+    let outcome = exchange(shard, client, call, held, &mut upstream, &mut outgoing).await;
     match outcome {
         Ok((head, sent)) => {
+            let lent = if sent { None } else { outgoing.lent() };
             shard.buffers.give(std::mem::take(&mut outgoing.written));
-            Ok(Answer { upstream, head, sent, begun })
+            Ok(Answer { upstream, head, lent, begun })
         }
         Err(ended) => {
             // The lent buffer must be home before the request can be sent again.
@@ -195,62 +243,16 @@ async fn connect<I: Io>(
     }
 }
 
-/// Head and body, as one flat piece or as pieces of the buffers they lie in.
-fn write_request<S>(
-    (outgoing, buffers): (&mut Outgoing, &Buffers),
-    client: &Client<S>,
-    request: &Request,
-    call: &Call<'_>,
-    provider: &Provider,
-    number: u8,
-) {
-    let edit = call.edit.map(|span| (span.start, span.end));
-    let body = call.received.body();
-    let (cut, resume) = edit.unwrap_or((body.len(), body.len()));
-    let replacement: &[u8] = if edit.is_some() { &client.model } else { &[] };
-    let body_len = body.len() - (resume - cut) + replacement.len();
-    let (query, lines) = client.forward.split_at(request.query_len);
-    let unchanged = client.forward.len() - request.query_len;
-    let kept = if edit.is_some() { request.digests_at - request.query_len } else { unchanged };
-    let parts = Parts {
-        path: "/chat/completions",
-        query,
-        lines: &lines[..kept],
-        request_id: &call.id,
-        attempt: number,
-        body_len: body_len as u64,
-    };
-    let out = &mut outgoing.written;
-    write_head(out, provider, provider.credential(call.candidate.credential), &parts);
-    if out.len() + body_len <= FLAT_MAX {
-        let room = out.len() + body_len;
-        buffers.grow(out, room);
-        out.extend_from_slice(&body[..cut]);
-        out.extend_from_slice(replacement);
-        out.extend_from_slice(&body[resume..]);
-        let end = out.len();
-        outgoing.push(From::Written, 0, end);
-        return;
-    }
-    let head_end = out.len();
-    out.extend_from_slice(replacement);
-    let end = out.len();
-    let at = call.received.start;
-    outgoing.push(From::Written, 0, head_end);
-    outgoing.push(From::Request, at, at + cut);
-    outgoing.push(From::Written, head_end, end);
-    outgoing.push(From::Request, at + resume, call.received.end);
-}
-
 /// Writes the request and reads until the answer's head is complete.
 async fn exchange<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     call: &mut Call<'_>,
+    held: &mut Held,
     upstream: &mut Upstream<I::Stream>,
     outgoing: &mut Outgoing,
 ) -> Result<(AnswerHead, bool), Ended> {
-    let deadlines = &call.snapshot.deadlines;
+    let deadlines = call.snapshot.deadlines;
     let mut wait =
         Wait { sent: false, late: false, got_bytes: false, interims: 0, scan: HeadScan::new() };
     start_next(upstream, outgoing, &mut call.received.bytes);
@@ -276,15 +278,21 @@ async fn exchange<I: Io>(
                 let (caller_id, buffers) = (client.caller_id(), &shard.buffers);
                 if let Some(result) = wait.judge(upstream, ended, caller_id, buffers) {
                     client.timer.disarm();
+                    if result.is_err() && call.leaving.is_some() {
+                        return Err(Ended::ClientGone);
+                    }
                     return result.map(|head| (head, wait.sent)).map_err(Ended::Attempt);
                 }
             }
             Event::ClientRead(done) => {
                 client.absorb(done);
                 client.shed_inbox(&shard.buffers);
-                if client.presence == Presence::Gone {
+                if client.presence == Presence::Gone && call.leaving.is_none() {
                     client.timer.disarm();
-                    return Err(Ended::ClientGone);
+                    if !wait.sent || !leaving::left(shard, client, call, held) {
+                        return Err(Ended::ClientGone);
+                    }
+                    client.timer.arm(call.rest(client.timer.tick()));
                 }
             }
             Event::Fired => {

@@ -1,8 +1,8 @@
 //! One request, top to bottom. The order of these lines is the order of a request; no stage calls
 //! the next one.
 //!
-//! In this landing the stages serve one native whole `POST /v1/chat/completions`. Streams and the
-//! external guardrail come later.
+//! In this landing the stages serve native calls of `POST /v1/chat/completions`, whole and as
+//! streams. The external guardrail comes later.
 
 pub mod accept; //      connection → one request at a time
 mod parse; //           the head alone → route, framing, credential
@@ -22,7 +22,9 @@ mod attribution;
 mod client;
 mod headers;
 mod held;
+mod leaving;
 mod local;
+mod rewrite;
 mod refuse; //          any refusal → client
 mod routes;
 mod standing;
@@ -37,6 +39,7 @@ use crate::shard::Shard;
 use body::{Received, Rest};
 use client::Client;
 use codec::json::RequestSpans;
+use dispatch::{Unfit, Walking};
 use held::Held;
 use open::Call;
 use parse::Request;
@@ -85,6 +88,7 @@ async fn run<I: Io>(
     origin: Origin,
 ) -> After {
     let snapshot = shard.snapshot.pin();
+    client.spoke = shard.wheel.tick();
     match serve(shard, &snapshot, client, held, request, origin).await {
         Ok(Delivered { outcome, after }) => {
             shard.counters.answered(Some(request.route), outcome.status);
@@ -118,14 +122,28 @@ async fn serve<I: Io>(
     let mut call = opened(shard, snapshot, client, held, &bundle, whole, origin)?;
     drop(bundle);
     client.watch(&shard.buffers);
-    let answer = dispatch::walk(shard, client, request, &mut call, held).await?;
-    relay::pump(shard, client, request, &mut call, held, answer).await
+    let mut walk = Walking::default();
+    loop {
+        let answer = match dispatch::walk(shard, client, request, &mut call, held, &mut walk).await
+        {
+            Ok(answer) => answer,
+            Err(Unserved::Refused(refusal, _)) if call.begun => {
+                return Ok(Box::pin(relay::tell(shard, client, &call, held, refusal)).await);
+            }
+            Err(unserved) => return Err(unserved),
+        };
+        match relay::pump(shard, client, &mut call, held, answer).await {
+            Ok(delivered) => return Ok(delivered),
+            Err(Unfit::ClientGone) => return Err(Unserved::ClientGone),
+            Err(unfit) => walk.failed(unfit),
+        }
+    }
 }
 
 /// The stages that never wait, so that what they need on the way is on this stack only.
 #[inline(never)]
 fn opened<'s, I: Io>(
-    shard: &Shard<I>,
+    shard: &'s Shard<I>,
     snapshot: &'s Snapshot,
     client: &mut Client<I::Stream>,
     held: &mut Held,
@@ -138,7 +156,7 @@ fn opened<'s, I: Io>(
     // As it is written, until it is known to be a name: what a refusal is to say.
     let written = str::from_utf8(spans.model.text.of(received.body())).unwrap_or_default();
     held.record.model = Text::from(written);
-    admit::gate(shard, &asks, &spans, held, now).map_err(after_body)?;
+    admit::gate(shard, &asks, held, now).map_err(after_body)?;
     let mut asked = resolve::Asked::default();
     let plan = resolve::plan(snapshot, &received, &spans, &mut asked).map_err(after_body)?;
     held.record.model = Text::from(plan.asked);

@@ -4,10 +4,13 @@
 use super::attribution::{self, Names};
 use super::body::Received;
 use super::held::{Held, Stage};
+use super::leaving::Leaving;
 use super::refuse::Origin;
 use super::reserve::Reserved;
 use super::settle;
 use crate::config::snapshot::Snapshot;
+use crate::exchange::call::Dialect;
+use crate::exchange::endings::Endings;
 use crate::exchange::ids::REQUEST_ID_TEXT;
 use crate::exchange::plan::Candidate;
 use crate::exchange::refusal::Refusal;
@@ -17,6 +20,8 @@ use crate::govern;
 use crate::io::Io;
 use crate::shard::Shard;
 use codec::json::{RequestSpans, Span};
+use std::cell::Cell;
+use std::time::Duration;
 use store::record::{Head, Settled, Window, flag};
 use store::tail::Tail;
 use store::text::Text;
@@ -31,15 +36,38 @@ pub(super) struct Call<'s> {
     pub received: Received<'s>,
     /// What of the body is replaced by the sent model's name.
     pub edit: Option<Span>,
+    /// What is put where, so that a stream reports its usage.
+    pub usage_edit: Option<(Span, &'static [u8])>,
+    /// A stream is asked for.
+    pub stream: bool,
+    /// The client did not ask for the chunk that reports usage.
+    pub hide_usage: bool,
+    /// The client has a head: whatever happens is told inside a stream.
+    pub begun: bool,
+    /// The client is gone, and the answer is read on for its usage.
+    pub leaving: Option<Leaving<'s>>,
+    /// Answers that the shard reads on for nobody.
+    pub drains: &'s Cell<usize>,
+    /// What its ending costs.
+    pub endings: Endings,
+    /// Who asked, for answers of our own.
+    pub origin: Origin,
     /// The configuration it runs under.
     pub snapshot: &'s Snapshot,
     /// When the request was wholly here.
     pub complete: MonoNs,
 }
 
+impl Call<'_> {
+    /// How long its answer may still be read on for nobody.
+    pub(super) fn rest(&self, tick: u64) -> Duration {
+        self.leaving.as_ref().and_then(|leaving| leaving.rest(tick)).unwrap_or_default()
+    }
+}
+
 /// Takes the slot.
 pub(super) fn slot<'s, I: Io>(
-    shard: &Shard<I>,
+    shard: &'s Shard<I>,
     snapshot: &'s Snapshot,
     held: &mut Held,
     (received, spans): (Received<'s>, &RequestSpans),
@@ -59,8 +87,25 @@ pub(super) fn slot<'s, I: Io>(
     take(shard, snapshot.when_full, held, &tail)?;
     held.stage = Stage::Open;
     let candidate = plan.candidate;
-    let (id, complete) = (origin.id.text(), now.mono);
-    Ok(Call { id, candidate, received, edit, snapshot, complete })
+    let stream = spans.is_stream();
+    // Only chat reports the usage of a stream when asked alone.
+    let asks = stream && origin.dialect == Dialect::Chat;
+    Ok(Call {
+        id: origin.id.text(),
+        candidate,
+        received,
+        edit,
+        usage_edit: if asks { spans.usage_edit() } else { None },
+        stream,
+        hide_usage: asks && !spans.asks_for_usage(),
+        begun: false,
+        leaving: None,
+        drains: &shard.drains,
+        endings: snapshot.endings,
+        origin,
+        snapshot,
+        complete: now.mono,
+    })
 }
 
 fn head(

@@ -146,6 +146,11 @@ fn line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Appends the error alone, for a stream to carry.
+pub(super) fn write_error(out: &mut Vec<u8>, refusal: Refusal, to: &Origin) {
+    write_body(out, &refusal.face_in(to.dialect), to);
+}
+
 fn write_body(out: &mut Vec<u8>, face: &Face, to: &Origin) {
     match to.dialect {
         Dialect::Chat | Dialect::Responses => {

@@ -1,22 +1,59 @@
 //! The answer → the client. Judges what came, then lets it through byte for byte.
 //!
-//! Up to 64 KiB are looked at before the first byte goes out: until then a broken or useless
-//! answer can still be told as an error of its own. The last bytes wait until `settle::price` has
-//! done its part. A broken upstream never becomes a clean end.
+//! Up to 64 KiB are looked at before the first byte goes out (`look`): until then a broken or
+//! useless answer is one more failed attempt. From the commit point on (`pump`) it is this
+//! candidate's answer, whatever happens. The last bytes wait until `settle::price` has done its
+//! part. A broken upstream never becomes a clean end.
 
+mod beat;
+mod flow;
+mod incoming;
 mod pricing;
 mod reply;
+mod stream;
 mod whole;
 
 pub(super) use reply::Reply;
-pub(super) use whole::{Delivered, pump};
 
-use super::answer::push;
+use super::answer::{Media, push};
+use super::client::{Client, Lost, Presence};
+use super::dispatch::{Answer, Unfit};
+use super::held::{Held, Payer};
+use super::open::Call;
 use super::refuse::write_connection;
-use super::standing;
+use super::{After, leaving, settle, standing};
+use crate::exchange::codes;
 use crate::exchange::limits::Limits;
+use crate::exchange::outcome::{Ending, Outcome};
+use crate::exchange::refusal::Refusal;
 use crate::exchange::time::Now;
+use crate::io::{Chunk, Io};
+use crate::shard::Shard;
 use codec::http1::{self, Framing};
+use codec::usage::UsageEnvelope;
+use incoming::Incoming;
+use stream::Streaming;
+use whole::Whole;
+
+/// What came of it.
+pub(super) struct Delivered {
+    /// For the record.
+    pub outcome: Outcome,
+    /// What becomes of the client's connection.
+    pub after: After,
+}
+
+/// An answer at its commit point.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "both live in the connection's future, one at a time"
+)]
+enum Passage<'a, I: Io> {
+    /// One message.
+    Whole(Whole<'a, I>),
+    /// A stream of events.
+    Stream(Streaming<'a, I>),
+}
 
 /// How an answer's body is framed toward the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +67,7 @@ pub(super) enum ClientFraming {
 }
 
 /// What of the exchange goes into the head of an answer.
+#[derive(Clone, Copy)]
 pub(super) struct Facts<'a> {
     /// Our id, as text.
     pub request_id: &'a [u8],
@@ -45,6 +83,158 @@ pub(super) struct Facts<'a> {
     pub close: bool,
     /// The client speaks HTTP/1.0: a connection that lives on has to be said.
     pub is_10: bool,
+}
+
+/// Passes an answer on, if it turns out to be one up to its commit point; from there on nothing is
+/// replayed.
+pub(super) fn pump<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    call: &mut Call<'_>,
+    held: &mut Held,
+    answer: Answer<I::Stream>,
+) -> impl Future<Output = Result<Delivered, Unfit>> {
+    // Made outside: as an argument of an async function it would lie in the future twice.
+    let mut passage = Passage::new(shard, answer, call);
+    async move {
+        look(shard, client, call, held, &mut passage).await?;
+        Ok(pass(shard, client, call, held, &mut passage).await)
+    }
+}
+
+/// Reads an answer up to its commit point. One that is of no use is not passed on: what it has
+/// used counts if it said so.
+async fn look<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    call: &mut Call<'_>,
+    held: &mut Held,
+    passage: &mut Passage<'_, I>,
+) -> Result<(), Unfit> {
+    held.record.status = passage.incoming().head.status;
+    let looked = match passage {
+        _ if client.presence == Presence::Gone => Err(Unfit::ClientGone),
+        Passage::Whole(whole) => whole.look(client, call).await,
+        Passage::Stream(stream) => stream.look(client, call, held).await,
+    };
+    let Err(unfit) = looked else { return Ok(()) };
+    if unfit == Unfit::ClientGone {
+        Box::pin(passage.read_out(client, call, held)).await;
+    } else {
+        let usage = passage.usage();
+        pricing::unsent(shard, call, held, usage, (passage.incoming().head.status, unfit));
+    }
+    let incoming = passage.incoming();
+    Box::pin(incoming.cut(client, call)).await;
+    incoming.shed();
+    Err(unfit)
+}
+
+/// From the commit point to the end.
+async fn pass<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    call: &mut Call<'_>,
+    held: &mut Held,
+    passage: &mut Passage<'_, I>,
+) -> Delivered {
+    call.received.let_go();
+    let incoming = passage.incoming();
+    let own = incoming.begun.since(call.complete) + shard.mono().since(incoming.arrived);
+    held.record.overhead_us = u32::try_from(own / 1000).unwrap_or(u32::MAX);
+    let payer = held.bundle.clone();
+    let id = call.id;
+    let facts = facts(shard, (&id, call), held, payer.as_ref());
+    match passage {
+        Passage::Whole(whole) => whole.pump(client, call, held, &facts).await,
+        Passage::Stream(stream) => stream.pump(client, call, held, &facts).await,
+    }
+}
+
+/// Tells a client that has nothing but heartbeats yet that there will be no answer.
+pub(super) async fn tell<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    call: &Call<'_>,
+    held: &mut Held,
+    refusal: Refusal,
+) -> Delivered {
+    let refusal = if shard.cut.get() { Refusal::ShuttingDown } else { refusal };
+    let face = refusal.face_in(call.origin.dialect);
+    shard.counters.refused(face.code);
+    held.record.error_code = codes::number(face.code);
+    let mut out = shard.buffers.take();
+    beat::write_error(&mut out, call, refusal);
+    let stall = call.snapshot.deadlines.write_stall;
+    let (chunk, sent) = client.send(Chunk::whole(out), stall).await;
+    shard.buffers.give(chunk.bytes);
+    let ending = sent.map_or_else(lost_ending, |()| settle::refused_ending(refusal));
+    Delivered { outcome: Outcome { ending, status: 200 }, after: After::Close }
+}
+
+/// What of the exchange goes into a head now.
+fn facts<'f, I: Io>(
+    shard: &Shard<I>,
+    (id, call): (&'f [u8], &Call<'_>),
+    held: &Held,
+    payer: Option<&'f Payer>,
+) -> Facts<'f> {
+    Facts {
+        request_id: id,
+        attempts: held.record.attempts,
+        overhead_us: held.record.overhead_us,
+        limits: payer.map(|bundle| &bundle.limits),
+        now: shard.now(),
+        close: call.origin.close,
+        is_10: call.origin.is_10,
+    }
+}
+
+impl<'a, I: Io> Passage<'a, I> {
+    fn new(shard: &'a Shard<I>, answer: Answer<I::Stream>, call: &Call<'_>) -> Passage<'a, I> {
+        let incoming = Incoming::new(shard, answer);
+        let head = &incoming.head;
+        if call.stream && head.media == Media::Events && head.is_success() {
+            Passage::Stream(Streaming::new(incoming, call))
+        } else {
+            Passage::Whole(Whole::new(incoming))
+        }
+    }
+
+    fn incoming(&mut self) -> &mut Incoming<'a, I> {
+        match self {
+            Passage::Whole(whole) => &mut whole.incoming,
+            Passage::Stream(stream) => &mut stream.incoming,
+        }
+    }
+
+    fn usage(&self) -> UsageEnvelope {
+        match self {
+            Passage::Whole(whole) => whole.reply.usage(),
+            Passage::Stream(stream) => stream.flow.usage(),
+        }
+    }
+
+    /// The client left before a byte went out: what its answer used is still read, as far as the
+    /// rule says.
+    async fn read_out(
+        &mut self,
+        client: &mut Client<I::Stream>,
+        call: &mut Call<'_>,
+        held: &mut Held,
+    ) {
+        let shard = self.incoming().shard;
+        if call.leaving.is_some() || leaving::left(shard, client, call, held) {
+            match self {
+                Passage::Whole(whole) => whole.drain(client, call).await,
+                Passage::Stream(stream) => stream.drain(client, call).await,
+            }
+        }
+        match self {
+            Passage::Whole(whole) => whole.settle(call, held, Ending::ClientLeft),
+            Passage::Stream(stream) => stream.price(call, held, Ending::ClientLeft),
+        }
+    }
 }
 
 /// Ends the client's head: our own fields, the framing, the blank line.
@@ -77,14 +267,17 @@ fn finish_head(
 }
 
 /// The client's framing for a body of which not all is here.
-pub(super) fn client_framing(
-    upstream: Framing,
-    announced: Option<u64>,
-    minor: u8,
-) -> ClientFraming {
+fn client_framing(upstream: Framing, announced: Option<u64>, is_10: bool) -> ClientFraming {
     match (upstream, announced) {
         (Framing::Length(_), Some(n)) => ClientFraming::Length(n),
-        _ if minor == 0 => ClientFraming::Close,
+        _ if is_10 => ClientFraming::Close,
         _ => ClientFraming::Chunked,
+    }
+}
+
+fn lost_ending(lost: Lost) -> Ending {
+    match lost {
+        Lost::Gone => Ending::ClientLeft,
+        Lost::Stalled => Ending::WriteStall,
     }
 }

@@ -66,14 +66,40 @@ pub(super) fn note<I: Io>(
     }
 }
 
-/// The usage an answer is charged for. `reported` is what it said; of an answer that did not say,
-/// a success is estimated from what was relayed, and an error has used nothing.
-pub(super) fn usage(held: &Held, reported: UsageEnvelope, success: bool) -> UsageEnvelope {
-    if !success || reported.provenance == Provenance::Reported {
-        return reported;
+/// What is charged for an answer that does not say what it used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Estimate {
+    /// Nothing: it is an error.
+    Nothing,
+    /// What was noted, else what its text counts.
+    Passed,
+    /// Nothing, because the rule of its ending says so.
+    Released,
+}
+
+/// The usage an answer is charged for, of what could be read of it: what it reported, else by
+/// `estimate`. Text that nobody could count counts as the bytes that were relayed.
+pub(super) fn usage(
+    held: &mut Held,
+    (read, said): (UsageEnvelope, Option<(u64, u64)>),
+    estimate: Estimate,
+) -> UsageEnvelope {
+    held.record.release = Release::None;
+    if read.provenance == Provenance::Reported {
+        return read;
     }
-    let relayed = estimate::text_tokens(held.record.relayed_bytes, 0);
-    estimate::unreported(&reported, u64::from(held.input_estimate), relayed)
+    let (ascii, other) = said.unwrap_or((held.record.relayed_bytes, 0));
+    match estimate {
+        Estimate::Nothing => read,
+        Estimate::Passed => {
+            let output = estimate::text_tokens(ascii, other);
+            estimate::unreported(&read, u64::from(held.input_estimate), output)
+        }
+        Estimate::Released => {
+            held.record.release = Release::Rule;
+            UsageEnvelope::default()
+        }
+    }
 }
 
 /// SENT → PRICED: usage and cost, before the last bytes go out.
@@ -216,11 +242,7 @@ pub(super) fn refused<I: Io>(shard: &Shard<I>, held: &mut Held, refusal: Refusal
     let code = codes::number(face.code);
     if held.stage != Stage::None {
         held.record.error_code = code;
-        let ending = match refusal {
-            Refusal::UpstreamTimeout => Ending::Deadline,
-            Refusal::ShuttingDown => Ending::Shutdown,
-            _ => Ending::Exhausted,
-        };
+        let ending = refused_ending(refusal);
         return close(shard, held, &Outcome { ending, status: face.status });
     }
     if let Some(bundle) = &held.bundle {
@@ -240,6 +262,15 @@ pub(super) fn refused<I: Io>(shard: &Shard<I>, held: &mut Held, refusal: Refusal
         }
     }
     close(shard, held, &Outcome { ending: Ending::Exhausted, status: face.status });
+}
+
+/// How an opened exchange ends that is told this.
+pub(super) fn refused_ending(refusal: Refusal) -> Ending {
+    match refusal {
+        Refusal::UpstreamTimeout => Ending::Deadline,
+        Refusal::ShuttingDown => Ending::Shutdown,
+        _ => Ending::Exhausted,
+    }
 }
 
 fn refusal_head(code: u16, now: Now) -> Head {
