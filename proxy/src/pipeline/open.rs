@@ -8,6 +8,7 @@ use super::refuse::Origin;
 use super::reserve::Reserved;
 use super::settle;
 use crate::config::snapshot::Snapshot;
+use crate::exchange::call::Route;
 use crate::exchange::ids::REQUEST_ID_TEXT;
 use crate::exchange::plan::Candidate;
 use crate::exchange::refusal::Refusal;
@@ -35,9 +36,11 @@ pub(super) struct Call<'s> {
     pub snapshot: &'s Snapshot,
     /// When the request was wholly here.
     pub complete: MonoNs,
+    /// It costs nothing: what comes back is no completion.
+    pub is_free: bool,
 }
 
-/// Takes the slot.
+/// Takes the slot. A call that costs nothing has none.
 pub(super) fn slot<'s, I: Io>(
     shard: &Shard<I>,
     snapshot: &'s Snapshot,
@@ -48,19 +51,25 @@ pub(super) fn slot<'s, I: Io>(
     now: Now,
 ) -> Result<Call<'s>, Refusal> {
     let Reserved { plan, edit } = reserved;
-    held.record = Settled {
-        head: head(snapshot, held, &plan.candidate, &received, origin, now),
-        model: Text::from(plan.asked),
-        served_model: Text::from(plan.sent),
-    };
-    settle::expect(snapshot, &plan.candidate, held);
-    let mut names = Names::default();
-    let tail = attribution::tail((plan.asked, plan.sent), &received, spans, &mut names);
-    take(shard, snapshot.when_full, held, &tail)?;
-    held.stage = Stage::Open;
+    let is_free = origin.route.is_some_and(Route::is_free);
+    if is_free {
+        held.record = Settled { head: Head::default(), ..held.record };
+        held.stage = Stage::Free;
+    } else {
+        held.record = Settled {
+            head: head(snapshot, held, &plan.candidate, &received, origin, now),
+            model: Text::from(plan.asked),
+            served_model: Text::from(plan.sent),
+        };
+        settle::expect(snapshot, &plan.candidate, held);
+        let mut names = Names::default();
+        let tail = attribution::tail((plan.asked, plan.sent), &received, spans, &mut names);
+        take(shard, snapshot.when_full, held, &tail)?;
+        held.stage = Stage::Open;
+    }
     let candidate = plan.candidate;
     let (id, complete) = (origin.id.text(), now.mono);
-    Ok(Call { id, candidate, received, edit, snapshot, complete })
+    Ok(Call { id, candidate, received, edit, snapshot, complete, is_free })
 }
 
 fn head(

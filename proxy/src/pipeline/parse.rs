@@ -33,7 +33,8 @@ pub(super) struct Request {
     pub query_len: usize,
     /// Where in `forward` the lines begin that go on only with an unchanged body.
     pub digests_at: usize,
-    /// `anthropic-version` was sent: the model list has another shape for such clients.
+    /// `anthropic-version` was sent: the model list has another shape for such clients, and a
+    /// provider that wants one need not be given ours.
     pub anthropic: bool,
 }
 
@@ -110,8 +111,8 @@ fn read(
 
 fn check_framing(route: Route, framing: Framing, max: u64) -> Result<(), Refusal> {
     match (route, framing) {
-        (Route::ChatCompletions, Framing::None) => Err(Refusal::LengthRequired),
         (_, Framing::Length(n)) if n > max => Err(Refusal::TooLarge),
+        (route, Framing::None) if route.upstream_path().is_some() => Err(Refusal::LengthRequired),
         _ => Ok(()),
     }
 }

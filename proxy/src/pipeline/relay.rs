@@ -14,6 +14,7 @@ pub(super) use whole::{Delivered, pump};
 use super::answer::push;
 use super::refuse::write_connection;
 use super::standing;
+use crate::exchange::call::Dialect;
 use crate::exchange::limits::Limits;
 use crate::exchange::time::Now;
 use codec::http1::{self, Framing};
@@ -37,6 +38,8 @@ pub(super) struct Facts<'a> {
     pub attempts: u8,
     /// Time inside this gateway so far.
     pub overhead_us: u32,
+    /// The client's.
+    pub dialect: Dialect,
     /// How the key stands is told.
     pub limits: Option<&'a Limits>,
     /// Now.
@@ -65,7 +68,7 @@ fn finish_head(
     http1::decimal(out, u64::from(facts.overhead_us));
     out.extend_from_slice(b"\r\n");
     if let Some(limits) = facts.limits {
-        standing::write(out, limits, facts.now);
+        standing::write(out, facts.dialect, limits, facts.now);
     }
     match framing {
         ClientFraming::Length(n) => http1::content_length(out, n),

@@ -33,6 +33,8 @@ mod governed;
 mod headers;
 mod hostile;
 #[cfg(test)]
+mod messages;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod replay;

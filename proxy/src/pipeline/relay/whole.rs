@@ -88,6 +88,7 @@ pub(crate) async fn pump<I: Io>(
         request_id: &call.id,
         attempts: held.record.attempts,
         overhead_us: held.record.overhead_us,
+        dialect: request.route.dialect(),
         limits: payer.as_ref().map(|bundle| &bundle.limits),
         now: shard.now(),
         close: !request.keep_alive,
@@ -147,7 +148,11 @@ impl<'a, I: Io> Relay<'a, I> {
         loop {
             self.take_in().map_err(|_| after_body(Refusal::UpstreamInvalid))?;
             if self.body.done {
-                return self.reply.judge_whole().map_err(after_body);
+                return match self.reply.judge_whole() {
+                    // A count of tokens is no completion.
+                    Err(Refusal::EmptyCompletion) if call.is_free => Ok(()),
+                    judged => judged.map_err(after_body),
+                };
             }
             if self.body.len() >= LOOK_AHEAD {
                 return Ok(());
