@@ -18,6 +18,8 @@ mod corpus_client;
 #[cfg(test)]
 mod corpus_upstream;
 #[cfg(test)]
+mod counts;
+#[cfg(test)]
 mod credentials;
 #[cfg(test)]
 mod deadlines;

@@ -461,3 +461,51 @@ fn captured_requests_pass_byte_for_byte() {
         assert_eq!(outcome.records[0].request_bytes, body.len() as u64);
     });
 }
+
+/// One list in two shapes: what the key may ask for, on whatever route.
+#[test]
+fn the_list_of_models_has_the_shape_its_client_knows() {
+    let config = "[[model]]\nname = \"sonnet\"\n\
+                  candidates = [{ provider = \"claude\", model = \"claude-a\" }]\n\
+                  [alias]\nbest = \"claude/claude-b\"\nfast = \"up/a\"\n";
+    let list = |fields: &str| {
+        format!(
+            "GET /v1/models?limit=1000 HTTP/1.1\r\nHost: h\r\nx-api-key: sk-poor\r\n{fields}\r\n"
+        )
+    };
+    let requests = [list(""), list("anthropic-version: 2023-06-01\r\n")];
+    for (limits, names) in [
+        ("", &["best", "fast", "sonnet"][..]),
+        ("models = [\"claude/*\"]", &["best", "sonnet"]),
+        ("models = [\"a\", \"SONNET\"]", &["fast", "sonnet"]),
+        ("models = []", &[]),
+    ] {
+        let client = requests.iter().flat_map(call).collect();
+        let scenario = Scenario::plain(client, b"").under(config).under(&poor(limits));
+        transports::each(&scenario, |outcome| {
+            outcome.assert_clean();
+            assert_eq!((outcome.statuses(0), outcome.forwarded()), (vec![200, 200], 0));
+            let bodies: Vec<Value> = outcome.clients[0]
+                .answers
+                .iter()
+                .map(|answer| serde_json::from_slice(&answer.body).unwrap())
+                .collect();
+            for body in &bodies {
+                let listed: Vec<&str> = body["data"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|m| m["id"].as_str().unwrap())
+                    .collect();
+                assert_eq!(listed, names, "{limits}");
+            }
+            assert_eq!(bodies[0]["object"], "list");
+            let (first, last) = (names.first().copied(), names.last().copied());
+            assert_eq!(
+                (bodies[1]["first_id"].as_str(), bodies[1]["last_id"].as_str()),
+                (first, last)
+            );
+            assert_eq!(bodies[1]["has_more"], false);
+        });
+    }
+}
