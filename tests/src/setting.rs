@@ -51,12 +51,15 @@ impl Env for Stage {
 }
 
 /// Of `a`, one token in costs 10 pico-dollars and one out 100; of `claude-a`, each bucket has a
-/// price of its own.
+/// price of its own; `claude-real` has the prices of the field cases.
 const PRICES: &str = r#"{"version": 7, "models": [{"provider": "up", "model": "a",
     "tiers": [{"above_input": 0, "input": 10, "output": 100}]},
     {"provider": "claude", "model": "claude-a",
     "tiers": [{"above_input": 0, "input": 1000, "cache_read": 10, "cache_write_5m": 100,
-    "cache_write_1h": 10000, "output": 100000}]}]}"#;
+    "cache_write_1h": 10000, "output": 100000}]},
+    {"provider": "claude", "model": "claude-real",
+    "tiers": [{"above_input": 0, "input": 3000000, "cache_write_5m": 3750000,
+    "cache_write_1h": 6000000, "output": 15000000}]}]}"#;
 
 /// Compiles the usual configuration with `more` behind it.
 #[must_use]

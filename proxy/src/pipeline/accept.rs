@@ -245,6 +245,7 @@ fn head<I: Io>(
     let kept = Kept {
         forward: &mut client.forward,
         caller_id: &mut client.caller_id,
+        session: &mut client.session,
         caller: &mut client.caller,
     };
     match parse::request(&client.inbox, &head, &fields, max, kept) {

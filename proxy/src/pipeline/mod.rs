@@ -145,6 +145,6 @@ fn opened<'s, I: Io>(
     held.record.model = Text::from(plan.asked);
     reserve::funds(route, &asks, snapshot, &plan, held, now).map_err(after_body)?;
     let plan = reserve::edit(plan, &received, &mut client.model);
-    let whole = (received, &spans);
+    let whole = (received, &spans, &*client.session);
     open::slot(shard, snapshot, held, whole, plan, origin, now).map_err(after_body)
 }

@@ -45,7 +45,7 @@ pub(super) fn slot<'s, I: Io>(
     shard: &Shard<I>,
     snapshot: &'s Snapshot,
     held: &mut Held,
-    (received, spans): (Received<'s>, &RequestSpans),
+    (received, spans, session): (Received<'s>, &RequestSpans, &[u8]),
     reserved: Reserved<'_>,
     origin: Origin,
     now: Now,
@@ -63,7 +63,8 @@ pub(super) fn slot<'s, I: Io>(
         };
         settle::expect(snapshot, &plan.candidate, held);
         let mut names = Names::default();
-        let tail = attribution::tail((plan.asked, plan.sent), &received, spans, &mut names);
+        let models = (plan.asked, plan.sent);
+        let tail = attribution::tail(models, (received.body(), session), spans, &mut names);
         take(shard, snapshot.when_full, held, &tail)?;
         held.stage = Stage::Open;
     }

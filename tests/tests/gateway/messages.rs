@@ -5,6 +5,7 @@
 
 use crate::{BODY, call, json, post};
 use gateway_tests::answer::Answer;
+use gateway_tests::corpus::{CASES, row, text};
 use gateway_tests::outcome::Outcome;
 use gateway_tests::scenario::{Reach, Scenario, Step, send};
 use gateway_tests::transports;
@@ -176,6 +177,21 @@ fn every_bucket_is_priced_as_what_it_is() {
         assert_eq!(record.cost_picousd, cost);
         assert!(record.has(flag::PRICED) && !record.has(flag::USAGE_AMBIGUOUS));
     });
+}
+
+#[test]
+fn the_field_cases_of_caches_cost_what_they_say() {
+    for (id, micro_usd) in [("use-anth-cached-extra", 45_012), ("use-cache-5m-1h", 5_100)] {
+        let case = row(CASES, id);
+        assert_eq!(case["expect"]["cost_microusd"], micro_usd.to_string(), "{id}");
+        let request = ask("", &ASK.replace("claude-a", "claude-real"));
+        let answer = json("200 OK", "", text(&case, "text"));
+        transports::each(&served(&request, &answer), |outcome| {
+            outcome.assert_clean();
+            assert_eq!(outcome.answer().text(), text(&case, "text"));
+            assert_eq!(outcome.records[0].cost_picousd, micro_usd * 1_000_000, "{id}");
+        });
+    }
 }
 
 /// What a model wrote about usage is not usage.
