@@ -105,6 +105,10 @@ fn provider(
             let why = "has no path: providers of kind openai mostly want /v1 at its end";
             findings.warn(text.at, format!("base_url {why}"));
         }
+        if kind == Some(ProviderKind::Anthropic) && url.path.ends_with("/v1") {
+            let why = "ends in /v1: calls to providers of kind anthropic add it themselves";
+            findings.warn(text.at, format!("base_url {why}"));
+        }
         Some(url)
     });
     let mode = terms::provider_mode(written, default_mode, findings);
@@ -128,11 +132,7 @@ fn provider(
 
 fn provider_kind(kind: &Text, findings: &mut Findings<'_>) -> Option<ProviderKind> {
     let names = [("openai", ProviderKind::OpenAi), ("anthropic", ProviderKind::Anthropic)];
-    let chosen = choice(kind, "kind", &names, findings);
-    if chosen == Some(ProviderKind::Anthropic) {
-        findings.warn(kind.at, "no route of this version can use a provider of this kind");
-    }
-    chosen
+    choice(kind, "kind", &names, findings)
 }
 
 fn credentials(
@@ -170,11 +170,15 @@ fn credentials(
 }
 
 fn unique_providers(file: &File, findings: &mut Findings<'_>) {
-    let (mut names, mut patterns) = (Seen::new("provider"), Seen::new("pattern of models"));
+    let mut names = Seen::new("provider");
+    // Of each kind on its own: a call goes to a provider that speaks its dialect.
+    let mut patterns: HashMap<&str, Seen<'_>> = HashMap::new();
     for provider in &file.providers {
         if let Some(name) = &provider.name {
             names.note(name, findings);
         }
+        let kind = provider.kind.as_ref().map_or("", |kind| &*kind.value);
+        let patterns = patterns.entry(kind).or_insert_with(|| Seen::new("pattern of models"));
         for model in &provider.models {
             patterns.note(model, findings);
         }
@@ -200,17 +204,13 @@ impl<'f> Known<'f> {
         }
     }
 
-    /// A provider that the chat route can use.
-    fn usable(&self, name: &str, at: usize, findings: &mut Findings<'_>) -> Option<ProviderId> {
-        let Some((n, provider)) = self.by_name.get(name) else {
+    /// The provider of this name.
+    fn find(&self, name: &str, at: usize, findings: &mut Findings<'_>) -> Option<ProviderId> {
+        let Some((n, _)) = self.by_name.get(name) else {
             let hint = did_you_mean(nearest(name, self.names.iter().copied()));
             findings.error(at, format!("there is no provider {}{hint}", quoted(name)));
             return None;
         };
-        if provider.kind.as_ref().is_some_and(|kind| &*kind.value == "anthropic") {
-            let why = "is of kind anthropic: translating chat calls is not built yet";
-            findings.error(at, format!("provider {} {why}", quoted(name)));
-        }
         u16::try_from(*n).ok().map(ProviderId)
     }
 
@@ -280,7 +280,7 @@ fn candidate(
         model_name(model, "the name of a candidate's model", findings);
     }
     let name = written.provider.as_ref()?;
-    let provider = known.usable(&name.value, name.at, findings)?;
+    let provider = known.find(&name.value, name.at, findings)?;
     let model = &written.model.as_ref().or(public)?.value;
     let price = prices.lookup(&name.value, model);
     if price.is_none() && !known.has_fallback {
@@ -323,7 +323,7 @@ fn aliases(
         } else if public.contains(&*target.value) {
             continue;
         } else if let Some((provider, model)) = known.explicit(&target.value) {
-            known.usable(provider, target.at, findings);
+            known.find(provider, target.at, findings);
             if model.is_empty() {
                 findings.error(target.at, format!("alias {alias} names a provider and no model"));
             }

@@ -1,5 +1,6 @@
 //! The compiled configuration: immutable, indexed, versioned. What a shard reads.
 
+use crate::exchange::call::Dialect;
 use crate::exchange::endings::Endings;
 use crate::exchange::ids::{CredentialIx, ProviderId};
 use crate::exchange::plan::Candidate;
@@ -74,6 +75,16 @@ pub enum ProviderKind {
     OpenAi,
     /// `x-api-key`, base URL without `/v1`.
     Anthropic,
+}
+
+impl ProviderKind {
+    /// The dialect it takes calls in, as they came.
+    pub fn dialect(self) -> Dialect {
+        match self {
+            ProviderKind::OpenAi => Dialect::Chat,
+            ProviderKind::Anthropic => Dialect::Messages,
+        }
+    }
 }
 
 /// A provider's credential: usable, never printable.

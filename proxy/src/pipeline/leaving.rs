@@ -51,7 +51,7 @@ pub(super) fn left<I: Io>(
     }
     let rules = call.endings;
     let places = call.drains;
-    if places.get() >= DRAINS_MAX || shard.cut.get() {
+    if places.get() >= DRAINS_MAX || shard.cut.get() || call.is_free {
         return false;
     }
     let (ticks, bytes) = match rules.left {

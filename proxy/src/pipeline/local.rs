@@ -7,7 +7,7 @@ use super::parse::Request;
 use super::refuse::{self, Origin};
 use super::{After, Unserved, authenticate, resolve, settle};
 use crate::config::snapshot::Snapshot;
-use crate::exchange::call::{Call, Health, Route};
+use crate::exchange::call::{Call, Dialect, Health, Route};
 use crate::exchange::demand::Demand;
 use crate::exchange::models::AllowList;
 use crate::exchange::refusal::Refusal;
@@ -64,17 +64,24 @@ async fn body_of<I: Io>(
             admitted.map_err(|refusal| Unserved::Refused(refusal, Rest::Read))?;
             Ok((200, models(&snapshot, bundle.limits.models.as_ref(), request.anthropic)))
         }
-        Route::ChatCompletions | Route::Responses | Route::Unserved(_) => {
-            Err(Unserved::Refused(Refusal::NotImplemented, Rest::Unread))
-        }
+        Route::ChatCompletions
+        | Route::Messages
+        | Route::CountTokens
+        | Route::Responses
+        | Route::Unserved(_) => Err(Unserved::Refused(Refusal::NotImplemented, Rest::Unread)),
     }
 }
 
-/// Whether the list has the name itself, or what it stands for.
+/// Dialects that a public name may be asked for in.
+const SERVED: [Dialect; 2] = [Dialect::Chat, Dialect::Messages];
+
+/// Whether the list has the name itself, or what it stands for on one of the routes.
 fn may_use(snapshot: &Snapshot, list: &AllowList, name: &str) -> bool {
     list.allows(name)
-        || resolve::find(snapshot, name).is_ok_and(|(candidate, sent)| {
-            list.allows_at(&snapshot.provider(candidate.provider).name, sent)
+        || SERVED.iter().any(|dialect| {
+            resolve::find(snapshot, name, *dialect).is_ok_and(|(candidate, sent)| {
+                list.allows_at(&snapshot.provider(candidate.provider).name, sent)
+            })
         })
 }
 

@@ -1,8 +1,8 @@
 //! One request, top to bottom. The order of these lines is the order of a request; no stage calls
 //! the next one.
 //!
-//! In this landing the stages serve native calls of `POST /v1/chat/completions`, whole and as
-//! streams. The external guardrail comes later.
+//! In this landing the stages serve native calls of the chat and messages dialects, whole and as
+//! streams, and counts of tokens, which cost nothing. The external guardrail comes later.
 
 pub mod accept; //      connection → one request at a time
 mod parse; //           the head alone → route, framing, credential
@@ -31,7 +31,7 @@ mod standing;
 
 use crate::config::snapshot::Snapshot;
 use crate::exchange::bundle::Bundle;
-use crate::exchange::call;
+use crate::exchange::call::{self, Route};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
 use crate::io::Io;
@@ -119,7 +119,7 @@ async fn serve<I: Io>(
 ) -> Result<Delivered, Unserved> {
     let bundle = authenticate::identify(client, &shard.keys, held)?;
     let whole = body::read(shard, client, request).await?;
-    let mut call = opened(shard, snapshot, client, held, &bundle, whole, origin)?;
+    let mut call = opened((shard, snapshot), client, held, &bundle, request.route, whole, origin)?;
     drop(bundle);
     client.watch(&shard.buffers);
     let mut walk = Walking::default();
@@ -143,25 +143,26 @@ async fn serve<I: Io>(
 /// The stages that never wait, so that what they need on the way is on this stack only.
 #[inline(never)]
 fn opened<'s, I: Io>(
-    shard: &'s Shard<I>,
-    snapshot: &'s Snapshot,
+    (shard, snapshot): (&'s Shard<I>, &'s Snapshot),
     client: &mut Client<I::Stream>,
     held: &mut Held,
     bundle: &Bundle,
+    route: Route,
     (received, spans): (Received<'s>, RequestSpans),
     origin: Origin,
 ) -> Result<Call<'s>, Unserved> {
     let now = shard.now();
-    let asks = call::Call { bundle, demand: admit::demand(&spans) };
+    let asks = call::Call { bundle, demand: admit::demand(&spans, route.dialect()) };
     // As it is written, until it is known to be a name: what a refusal is to say.
     let written = str::from_utf8(spans.model.text.of(received.body())).unwrap_or_default();
     held.record.model = Text::from(written);
-    admit::gate(shard, &asks, held, now).map_err(after_body)?;
+    admit::gate(shard, route, &asks, held, now).map_err(after_body)?;
     let mut asked = resolve::Asked::default();
-    let plan = resolve::plan(snapshot, &received, &spans, &mut asked).map_err(after_body)?;
+    let plan = resolve::plan(snapshot, route.dialect(), &received, &spans, &mut asked);
+    let plan = plan.map_err(after_body)?;
     held.record.model = Text::from(plan.asked);
-    reserve::funds(&asks, snapshot, &plan, held, now).map_err(after_body)?;
+    reserve::funds(route, &asks, snapshot, &plan, held, now).map_err(after_body)?;
     let plan = reserve::edit(plan, &received, &mut client.model);
-    let whole = (received, &spans);
+    let whole = (received, &spans, &*client.session);
     open::slot(shard, snapshot, held, whole, plan, origin, now).map_err(after_body)
 }

@@ -9,7 +9,7 @@ use super::refuse::Origin;
 use super::reserve::Reserved;
 use super::settle;
 use crate::config::snapshot::Snapshot;
-use crate::exchange::call::Dialect;
+use crate::exchange::call::{Dialect, Route};
 use crate::exchange::endings::Endings;
 use crate::exchange::ids::REQUEST_ID_TEXT;
 use crate::exchange::plan::Candidate;
@@ -56,6 +56,8 @@ pub(super) struct Call<'s> {
     pub snapshot: &'s Snapshot,
     /// When the request was wholly here.
     pub complete: MonoNs,
+    /// It costs nothing: what comes back is no completion.
+    pub is_free: bool,
 }
 
 impl Call<'_> {
@@ -65,27 +67,34 @@ impl Call<'_> {
     }
 }
 
-/// Takes the slot.
+/// Takes the slot. A call that costs nothing has none.
 pub(super) fn slot<'s, I: Io>(
     shard: &'s Shard<I>,
     snapshot: &'s Snapshot,
     held: &mut Held,
-    (received, spans): (Received<'s>, &RequestSpans),
+    (received, spans, session): (Received<'s>, &RequestSpans, &[u8]),
     reserved: Reserved<'_>,
     origin: Origin,
     now: Now,
 ) -> Result<Call<'s>, Refusal> {
     let Reserved { plan, edit } = reserved;
-    held.record = Settled {
-        head: head(snapshot, held, &plan.candidate, &received, origin, now),
-        model: Text::from(plan.asked),
-        served_model: Text::from(plan.sent),
-    };
-    settle::expect(snapshot, &plan.candidate, held);
-    let mut names = Names::default();
-    let tail = attribution::tail((plan.asked, plan.sent), &received, spans, &mut names);
-    take(shard, snapshot.when_full, held, &tail)?;
-    held.stage = Stage::Open;
+    let is_free = origin.route.is_some_and(Route::is_free);
+    if is_free {
+        held.record = Settled { head: Head::default(), ..held.record };
+        held.stage = Stage::Free;
+    } else {
+        held.record = Settled {
+            head: head(snapshot, held, &plan.candidate, &received, origin, now),
+            model: Text::from(plan.asked),
+            served_model: Text::from(plan.sent),
+        };
+        settle::expect(snapshot, &plan.candidate, held);
+        let mut names = Names::default();
+        let models = (plan.asked, plan.sent);
+        let tail = attribution::tail(models, (received.body(), session), spans, &mut names);
+        take(shard, snapshot.when_full, held, &tail)?;
+        held.stage = Stage::Open;
+    }
     let candidate = plan.candidate;
     let stream = spans.is_stream();
     // Only chat reports the usage of a stream when asked alone.
@@ -105,6 +114,7 @@ pub(super) fn slot<'s, I: Io>(
         origin,
         snapshot,
         complete: now.mono,
+        is_free,
     })
 }
 

@@ -22,6 +22,7 @@ use super::held::{Held, Payer};
 use super::open::Call;
 use super::refuse::write_connection;
 use super::{After, leaving, settle, standing};
+use crate::exchange::call::Dialect;
 use crate::exchange::codes;
 use crate::exchange::limits::Limits;
 use crate::exchange::outcome::{Ending, Outcome};
@@ -75,6 +76,8 @@ pub(super) struct Facts<'a> {
     pub attempts: u8,
     /// Time inside this gateway so far.
     pub overhead_us: u32,
+    /// The client's.
+    pub dialect: Dialect,
     /// How the key stands is told.
     pub limits: Option<&'a Limits>,
     /// Now.
@@ -183,6 +186,7 @@ fn facts<'f, I: Io>(
         request_id: id,
         attempts: held.record.attempts,
         overhead_us: held.record.overhead_us,
+        dialect: call.origin.dialect,
         limits: payer.map(|bundle| &bundle.limits),
         now: shard.now(),
         close: call.origin.close,
@@ -255,7 +259,7 @@ fn finish_head(
     http1::decimal(out, u64::from(facts.overhead_us));
     out.extend_from_slice(b"\r\n");
     if let Some(limits) = facts.limits {
-        standing::write(out, limits, facts.now);
+        standing::write(out, facts.dialect, limits, facts.now);
     }
     match framing {
         ClientFraming::Length(n) => http1::content_length(out, n),

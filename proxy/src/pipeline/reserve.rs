@@ -5,12 +5,12 @@ use super::body::Received;
 use super::held::Held;
 use super::resolve::Plan;
 use crate::config::snapshot::Snapshot;
-use crate::exchange::call::Call;
+use crate::exchange::call::{Call, Route};
 use crate::exchange::plan::{self, Offer};
 use crate::exchange::refusal::Refusal;
 use crate::exchange::time::Now;
 use crate::govern::layer::Layer;
-use crate::govern::{Governance, estimate};
+use crate::govern::{Governance, Passing, estimate};
 use codec::json::{Span, write_string};
 
 /// A plan whose call may be made.
@@ -23,6 +23,7 @@ pub(super) struct Reserved<'a> {
 
 /// Holds what the call may cost.
 pub(super) fn funds(
+    route: Route,
     call: &Call<'_>,
     snapshot: &Snapshot,
     plan: &Plan<'_>,
@@ -34,6 +35,9 @@ pub(super) fn funds(
     let offer = Offer { provider: &provider.name, model: plan.sent, price, mode: provider.mode };
     let offers = [offer];
     let mut judged = plan::Plan::new(plan.asked, &offers, &snapshot.terms);
+    if route.is_free() {
+        return Passing::default().reserve(call, &mut judged, &mut held.passing, now);
+    }
     Governance::default().reserve(call, &mut judged, &mut held.layers, now)?;
     let input = price.or(snapshot.terms.fallback.as_ref());
     let input = input.map_or(0, |price| estimate::input_tokens(&call.demand, price));

@@ -4,7 +4,8 @@
 //! One candidate in this landing; failover brings the rest of the plan.
 
 use super::body::Received;
-use crate::config::snapshot::{ProviderKind, Snapshot};
+use crate::config::snapshot::Snapshot;
+use crate::exchange::call::Dialect;
 use crate::exchange::ids::{CredentialIx, ProviderId};
 use crate::exchange::models::plain;
 use crate::exchange::plan::Candidate;
@@ -32,9 +33,10 @@ pub(super) struct Plan<'a> {
     pub span: Span,
 }
 
-/// The plan of a call.
+/// The plan of a call in a dialect.
 pub(super) fn plan<'a>(
     snapshot: &'a Snapshot,
+    dialect: Dialect,
     received: &Received<'_>,
     spans: &RequestSpans,
     room: &'a mut Asked,
@@ -45,29 +47,33 @@ pub(super) fn plan<'a>(
         Refusal::InvalidRequest { param: Some("model"), why }
     })?;
     // What some clients add to say how much context they want is no part of a name.
-    let (candidate, sent) = find(snapshot, plain(asked))?;
+    let (candidate, sent) = find(snapshot, plain(asked), dialect)?;
     let span = spans.model.quoted();
     Ok(Plan { candidate, asked, sent, span })
 }
 
-/// The candidate for a model's name, and the name it is sent as.
+/// The candidate for a model's name, and the name it is sent as: one whose provider takes the
+/// dialect as it came.
 pub(super) fn find<'a>(
     snapshot: &'a Snapshot,
     asked: &'a str,
+    dialect: Dialect,
 ) -> Result<(Candidate, &'a str), Refusal> {
     let name = snapshot.aliases.get(asked).map_or(asked, |target| target);
     let Some(candidates) = snapshot.models.get(name) else {
-        return find_unconfigured(snapshot, name);
+        return find_unconfigured(snapshot, name, dialect);
     };
-    let candidate = candidates.first().ok_or(Refusal::ModelUnavailable)?;
+    let takes = |c: &&Candidate| snapshot.provider(c.provider).kind.dialect() == dialect;
+    let candidate = candidates.iter().find(takes).ok_or(Refusal::ModelUnavailable)?;
     let sent = candidate.model.as_deref().unwrap_or(name);
-    usable(snapshot, candidate.clone()).map(|candidate| (candidate, sent))
+    Ok((candidate.clone(), sent))
 }
 
 /// `provider/model`, else a provider that says it serves the bare name.
 fn find_unconfigured<'a>(
     snapshot: &Snapshot,
     name: &'a str,
+    dialect: Dialect,
 ) -> Result<(Candidate, &'a str), Refusal> {
     let explicit = name.split_once('/').filter(|(_, model)| !model.is_empty());
     let explicit = explicit.and_then(|(provider, model)| {
@@ -75,20 +81,20 @@ fn find_unconfigured<'a>(
     });
     let (provider, model) = match explicit {
         Some(found) => found,
-        None => {
-            let at = snapshot.providers.iter().position(|p| p.serves(name));
-            (ProviderId(at.ok_or(Refusal::ModelNotFound)? as u16), name)
-        }
+        None => (serving(snapshot, name, dialect)?, name),
     };
-    let price = snapshot.prices.lookup(&snapshot.provider(provider).name, model);
-    let candidate = Candidate { provider, credential: CredentialIx(0), model: None, price };
-    Ok((usable(snapshot, candidate)?, model))
+    let found = snapshot.provider(provider);
+    if found.kind.dialect() != dialect {
+        return Err(Refusal::ModelUnavailable);
+    }
+    let price = snapshot.prices.lookup(&found.name, model);
+    Ok((Candidate { provider, credential: CredentialIx(0), model: None, price }, model))
 }
 
-/// A candidate this landing can serve: the chat dialect goes out as it came in.
-fn usable(snapshot: &Snapshot, candidate: Candidate) -> Result<Candidate, Refusal> {
-    match snapshot.provider(candidate.provider).kind {
-        ProviderKind::OpenAi => Ok(candidate),
-        ProviderKind::Anthropic => Err(Refusal::ModelUnavailable),
-    }
+/// The first provider that says it serves the name: one that takes the dialect, if there is.
+fn serving(snapshot: &Snapshot, name: &str, dialect: Dialect) -> Result<ProviderId, Refusal> {
+    let serving = snapshot.providers.iter().enumerate().filter(|(_, p)| p.serves(name));
+    // Of equals the first.
+    let best = serving.min_by_key(|(_, p)| p.kind.dialect() != dialect);
+    best.map(|(at, _)| ProviderId(at as u16)).ok_or(Refusal::ModelNotFound)
 }

@@ -93,9 +93,10 @@ pub(super) fn write_request<S>(
     let unchanged = client.forward.len() - request.query_len;
     let kept = if rewrite.is_some() { request.digests_at - request.query_len } else { unchanged };
     let parts = Parts {
-        path: "/chat/completions",
+        path: request.route.upstream_path().unwrap_or_default(),
         query,
         lines: &lines[..kept],
+        has_version: request.anthropic,
         request_id: &call.id,
         attempt: number,
         body_len: body_len as u64,

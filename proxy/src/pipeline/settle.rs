@@ -3,7 +3,8 @@
 //! `expect` notes what the exchange is charged if the process dies; `price` runs before the last
 //! bytes of an answer go out, so that whoever has the whole answer has a confirm; `close` adds how
 //! it ended, and gives back or trues up what the layers took. A refusal of a known key goes
-//! straight to its end, as a record of its own or counted.
+//! straight to its end, as a record of its own or counted. A call that costs nothing passes here
+//! without any of it: only what the layers took is given back.
 
 use super::held::{Held, Stage};
 use super::open::Call;
@@ -42,6 +43,9 @@ pub(super) fn expect(snapshot: &Snapshot, candidate: &Candidate, held: &mut Held
 
 /// OPEN → SENT, before the first byte of an attempt leaves.
 pub(super) fn sent<I: Io>(shard: &Shard<I>, held: &mut Held) {
+    if !held.stage.is_opened() {
+        return;
+    }
     held.stage = Stage::Sent;
     // Until more is known: whoever finds it after a crash must not take it for free.
     held.record.attempt_ended(StatusClass::None, true);
@@ -109,6 +113,9 @@ pub(super) fn price<I: Io>(
     held: &mut Held,
     usage: &UsageEnvelope,
 ) {
+    if !held.stage.is_opened() {
+        return;
+    }
     charge(call.snapshot, &call.candidate, held, usage);
     held.stage = Stage::Priced;
     if let (Some(slab), Some(slot)) = (&shard.slab, &held.slot) {
@@ -161,7 +168,7 @@ fn charge(snapshot: &Snapshot, candidate: &Candidate, held: &mut Held, usage: &U
 /// the layers took.
 pub(super) fn close<I: Io>(shard: &Shard<I>, held: &mut Held, outcome: &Outcome) {
     let stage = std::mem::take(&mut held.stage);
-    if stage != Stage::None {
+    if stage.is_opened() {
         let now = shard.now();
         let ending = match outcome.ending {
             // Timers fired because the node ends, not because their time was over.
@@ -176,7 +183,7 @@ pub(super) fn close<I: Io>(shard: &Shard<I>, held: &mut Held, outcome: &Outcome)
         }
         tell(shard, held);
     }
-    let cost = if stage == Stage::None { 0 } else { held.record.cost_picousd };
+    let cost = if stage.is_opened() { held.record.cost_picousd } else { 0 };
     let (layers, passing) = (std::mem::take(&mut held.layers), std::mem::take(&mut held.passing));
     if let Some(bundle) = held.bundle.take() {
         Governance::default().settle(&bundle, layers, PicoUsd(cost));
@@ -196,7 +203,7 @@ fn conclude(stage: Stage, head: &mut Head, outcome: &Outcome, now: Now) {
     head.closed_unix_ms = now.wall.0;
     let release = match (stage, outcome.ending) {
         (Stage::Priced, _) => return,
-        (Stage::None | Stage::Open, _) => Release::NeverSent,
+        (Stage::None | Stage::Free | Stage::Open, _) => Release::NeverSent,
         // Every attempt failed and nothing of an answer was received.
         (
             Stage::Sent,
@@ -240,12 +247,12 @@ fn tell<I: Io>(shard: &Shard<I>, held: &Held) {
 pub(super) fn refused<I: Io>(shard: &Shard<I>, held: &mut Held, refusal: Refusal, to: &Origin) {
     let face = refusal.face_in(to.dialect);
     let code = codes::number(face.code);
-    if held.stage != Stage::None {
+    if held.stage.is_opened() {
         held.record.error_code = code;
         let ending = refused_ending(refusal);
         return close(shard, held, &Outcome { ending, status: face.status });
     }
-    if let Some(bundle) = &held.bundle {
+    if let Some(bundle) = held.bundle.as_ref().filter(|_| held.stage == Stage::None) {
         let (key, project) = (bundle.key.0, bundle.project);
         let trace = shard.refused.borrow_mut().note(key, code);
         if trace == Trace::Record {

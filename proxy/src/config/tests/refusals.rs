@@ -97,12 +97,6 @@ fn a_planned_key_is_not_built_yet_rather_than_unknown() {
             "https://api.openai.test/v1/",
             "tollgate.toml:14:12: base_url: TLS to upstreams is not built yet, only http:// is",
         ),
-        (
-            "{ provider = \"openai\" }",
-            "{ provider = \"claude\" }",
-            "tollgate.toml:30:28: provider \"claude\" is of kind anthropic: translating chat calls \
-             is not built yet",
-        ),
     ] {
         changed(from, to, &[wanted]);
     }

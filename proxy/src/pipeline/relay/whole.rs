@@ -68,6 +68,8 @@ impl<'a, I: Io> Whole<'a, I> {
                     Worth::Something => Ok(()),
                     Worth::Error => Err(Unfit::Error),
                     Worth::Malformed => Err(Unfit::Invalid),
+                    // A count of tokens is no completion.
+                    Worth::Nothing if call.is_free => Ok(()),
                     Worth::Nothing => Err(Unfit::Empty),
                 };
             }
