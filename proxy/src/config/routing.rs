@@ -18,6 +18,7 @@ use crate::exchange::plan::Candidate;
 use crate::exchange::price::{Mode, PriceList};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Providers of one file: what fits a [`ProviderId`] many times over.
 const PROVIDERS_MAX: usize = 1_024;
@@ -291,7 +292,16 @@ fn candidate(
         findings.warn(written.at, format!("no price is known for {who}: {what}{hint}"));
     }
     let model = Some((&**model).into());
-    Some(Candidate { provider, credential: CredentialIx(0), model, price })
+    Some(Candidate {
+        provider,
+        credential: CredentialIx(0),
+        model,
+        price,
+        priority: 1,
+        weight: 1,
+        host: Arc::default(),
+        health: Arc::default(),
+    })
 }
 
 /// The priced name that was probably meant; in an order that is the same in every run.

@@ -8,8 +8,11 @@ use super::open::Call;
 use super::parse::Request;
 use super::{Unserved, after_body, settle};
 use crate::config::snapshot::Provider;
+use crate::exchange::places::Places;
+use crate::exchange::refusal::Refusal;
+use crate::exchange::retry::RetryRules;
 use crate::exchange::time::MonoNs;
-use crate::govern::walk::{AttemptEnd, Step, Walk};
+use crate::govern::walk::{At, AttemptEnd, Fault, Gate, Over, Pass, Standing, Step, Walk};
 use crate::io::buffers::Buffers;
 use crate::io::turn::{Connected, Event, Turn};
 use crate::io::{Chunk, Io, Recall, Stream, TICK};
@@ -34,6 +37,28 @@ pub(super) struct Answer<S> {
     pub begun: MonoNs,
 }
 
+/// One attempt, and its replay: what this stage can carry out.
+const ONCE: RetryRules = RetryRules {
+    attempts: 1,
+    backoff_ms: 0,
+    backoff_max_ms: 0,
+    budget_ms: u32::MAX,
+    possibly_billed: false,
+};
+
+/// Nobody rests.
+struct Everybody;
+
+impl Gate for Everybody {
+    fn standing(&self, _place: u8) -> Standing {
+        Standing::Ready
+    }
+
+    fn enter(&mut self, _place: u8) -> Option<Pass> {
+        Some(Pass::default())
+    }
+}
+
 /// Walks until there is an answer or nothing left to try.
 pub(super) async fn walk<I: Io>(
     shard: &Shard<I>,
@@ -42,28 +67,31 @@ pub(super) async fn walk<I: Io>(
     call: &mut Call<'_>,
     held: &mut Held,
 ) -> Result<Answer<I::Stream>, Unserved> {
-    let mut walk = Walk::default();
-    let mut last = None;
+    let mut walk = Walk::new(Places::first(1), 0);
     loop {
-        let step = walk.step(last);
-        if let Step::GiveUp(refusal) = step {
-            return Err(after_body(refusal));
-        }
+        let at = At { mono: shard.mono(), chance: 0 };
+        let fresh = match walk.next(at, &ONCE, &[], &mut Everybody) {
+            Step::Try { fresh, .. } => fresh,
+            Step::Over(Over::Refuse(refusal)) => return Err(after_body(refusal)),
+            Step::Wait { .. } | Step::Over(Over::Answer(_)) => {
+                return Err(after_body(Refusal::Internal));
+            }
+        };
         if let Some(bundle) = &held.bundle {
             bundle.standing().map_err(after_body)?;
         }
-        if step == Step::Replay {
+        if fresh {
             shard.counters.replays.increment();
         }
         held.record.attempt(begun(call));
         shard.counters.attempts.increment();
-        match attempt(shard, client, request, call, held, step).await {
+        match attempt(shard, client, request, call, held, fresh).await {
             Ok(answer) => return Ok(answer),
             Err(Ended::ClientGone) => return Err(Unserved::ClientGone),
             Err(Ended::Attempt(end)) => {
                 let (class, possibly_billed) = recorded(end, held.stage);
                 held.record.attempt_ended(class, possibly_billed);
-                last = Some(end);
+                walk.end(end, at, &ONCE);
             }
         }
     }
@@ -84,10 +112,10 @@ fn recorded(end: AttemptEnd, stage: Stage) -> (StatusClass, bool) {
     match end {
         AttemptEnd::Unreachable => (StatusClass::Unreachable, false),
         // A reused connection that was dead from the start has carried the request nowhere.
-        AttemptEnd::Dead { reused } => (StatusClass::Cut, sent && !reused),
-        AttemptEnd::Cut => (StatusClass::Cut, sent),
-        AttemptEnd::Timeout => (StatusClass::Timeout, sent),
-        AttemptEnd::Invalid => (StatusClass::Invalid, sent),
+        AttemptEnd::Stale => (StatusClass::Cut, false),
+        AttemptEnd::Cut { .. } => (StatusClass::Cut, sent),
+        AttemptEnd::Timeout { .. } => (StatusClass::Timeout, sent),
+        AttemptEnd::Fault(_) => (StatusClass::Invalid, sent),
     }
 }
 
@@ -102,10 +130,10 @@ async fn attempt<I: Io>(
     request: &Request,
     call: &mut Call<'_>,
     held: &mut Held,
-    step: Step,
+    fresh: bool,
 ) -> Result<Answer<I::Stream>, Ended> {
     let provider = call.snapshot.provider(call.candidate.provider);
-    let mut upstream = connection(shard, client, call, provider, step).await?;
+    let mut upstream = connection(shard, client, call, provider, fresh).await?;
     let mut outgoing = Outgoing::new(shard.buffers.take());
     let buffers: &Buffers = &shard.buffers;
     write_request((&mut outgoing, buffers), client, request, call, provider, held.record.attempts);
@@ -140,11 +168,11 @@ async fn connection<I: Io>(
     client: &mut Client<I::Stream>,
     call: &Call<'_>,
     provider: &Provider,
-    step: Step,
+    fresh: bool,
 ) -> Result<Upstream<I::Stream>, Ended> {
     let addresses = shard.addresses.borrow().clone();
     let tick = shard.wheel.tick();
-    if step != Step::Replay {
+    if !fresh {
         let age_max = (call.snapshot.deadlines.pooled.as_millis() / TICK.as_millis()) as u64;
         let mut nth = 0;
         while let Some(address) = addresses.nth(provider, nth) {
@@ -323,9 +351,11 @@ impl Wait {
         match self.parse(upstream, caller_id, buffers) {
             Some(result) => Some(result),
             None if !ended => None,
-            None if self.late => Some(Err(AttemptEnd::Timeout)),
-            None if self.got_bytes => Some(Err(AttemptEnd::Cut)),
-            None => Some(Err(AttemptEnd::Dead { reused: upstream.uses > 0 })),
+            None if self.late => Some(Err(AttemptEnd::Timeout { sent: self.sent })),
+            None if self.got_bytes || upstream.uses == 0 => {
+                Some(Err(AttemptEnd::Cut { sent: self.sent }))
+            }
+            None => Some(Err(AttemptEnd::Stale)),
         }
     }
 
@@ -340,12 +370,12 @@ impl Wait {
         let mut fields = Fields::new();
         loop {
             match self.scan.response(&upstream.inbox, &mut fields, false) {
-                Err(_) => return Some(Err(AttemptEnd::Invalid)),
+                Err(_) => return Some(Err(AttemptEnd::Fault(Fault::INVALID))),
                 Ok(None) => return None,
                 Ok(Some(head)) if head.is_interim() => {
                     self.interims += 1;
                     if self.interims > INTERIMS_MAX {
-                        return Some(Err(AttemptEnd::Invalid));
+                        return Some(Err(AttemptEnd::Fault(Fault::INVALID)));
                     }
                     // 100, 102 and 103 are about this hop or hints nobody asked for: dropped.
                     upstream.inbox.drain(..head.head_len);

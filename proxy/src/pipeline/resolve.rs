@@ -10,6 +10,7 @@ use crate::exchange::models::plain;
 use crate::exchange::plan::Candidate;
 use crate::exchange::refusal::Refusal;
 use codec::json::{MODEL_BYTES_MAX, RequestSpans, Span, unescape_into};
+use std::sync::Arc;
 
 /// Room for the model's name as asked for, unescaped.
 pub(super) struct Asked([u8; MODEL_BYTES_MAX]);
@@ -81,7 +82,16 @@ fn find_unconfigured<'a>(
         }
     };
     let price = snapshot.prices.lookup(&snapshot.provider(provider).name, model);
-    let candidate = Candidate { provider, credential: CredentialIx(0), model: None, price };
+    let candidate = Candidate {
+        provider,
+        credential: CredentialIx(0),
+        model: None,
+        price,
+        priority: 1,
+        weight: 1,
+        host: Arc::default(),
+        health: Arc::default(),
+    };
     Ok((usable(snapshot, candidate)?, model))
 }
 
