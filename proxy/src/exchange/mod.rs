@@ -22,5 +22,6 @@ pub mod retry;
 pub mod rfc3339;
 pub mod rules;
 pub mod time;
+pub mod weights;
 pub mod window;
 pub mod words;

@@ -28,6 +28,15 @@ pub struct Candidate {
     pub health: Arc<CredentialHealth>,
 }
 
+/// The candidates of a name.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    /// Best priority first.
+    pub candidates: Box<[Candidate]>,
+    /// Where turns among them are counted, if there is more than one.
+    pub group: Option<u32>,
+}
+
 /// A candidate as the layers judge it: names and prices instead of places in the snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'p> {

@@ -6,12 +6,10 @@
 //! drawn once, so each candidate gets exactly its weight; and the section spreads them evenly.
 
 use crate::exchange::places::Places;
+use crate::exchange::weights::{WEIGHT_MAX, common_divisor};
 
 /// The golden section as parts of a thousand: fine enough, since the step is rounded anyway.
 const SECTION_PER_MILLE: u64 = 618;
-
-/// The largest weight: with it the sums and products below fit their words.
-pub const WEIGHT_MAX: u32 = 1 << 24;
 
 /// The place whose turn it is; `None` if there is none. Weights count as 1 to [`WEIGHT_MAX`].
 pub fn pick(places: Places, weight: impl Fn(u8) -> u32, turn: u64) -> Option<u8> {
@@ -35,15 +33,7 @@ pub fn pick(places: Places, weight: impl Fn(u8) -> u32, turn: u64) -> Option<u8>
 /// it.
 fn step(sum: u64) -> u64 {
     let from = (sum * SECTION_PER_MILLE / 1_000).max(1);
-    (from..sum.max(2)).find(|step| greatest_common_divisor(*step, sum) == 1).unwrap_or(1)
-}
-
-/// Of two numbers that are not both 0.
-pub fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
+    (from..sum.max(2)).find(|step| common_divisor(*step, sum) == 1).unwrap_or(1)
 }
 
 #[cfg(test)]

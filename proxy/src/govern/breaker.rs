@@ -14,12 +14,14 @@
 //! [`FAILURES_MAX`]; slices are numbered by 30 bits, which at the shortest window lasts for years.
 
 use super::fault::Health;
-use super::walk::{Gate, Pass, Report, Standing};
+use super::walk::{At, Gate, Pass, Report, Standing};
 use crate::exchange::breaker::{BreakerRules, BreakerWord};
 use crate::exchange::plan::Candidate;
 
 /// The most failures that can be asked for: what a slice of four bits counts.
 pub const FAILURES_MAX: u8 = 15;
+
+const NS_PER_MS: u64 = 1_000_000;
 
 /// Slices of the window.
 const SLICES: u64 = 8;
@@ -125,7 +127,8 @@ pub fn released(word: u64, now_ms: u64, rules: &BreakerRules) -> Option<u64> {
 
 /// One more failure in the window.
 fn counted(slice: u64, counts: u64, now_ms: u64, rules: &BreakerRules) -> State {
-    let now = now_ms / (u64::from(rules.window_ms) / SLICES).max(1) & SLICE_NUMBER;
+    let slice_ms = (u64::from(rules.window_ms) / SLICES).max(1);
+    let now = (now_ms / slice_ms) & SLICE_NUMBER;
     // A shard whose clock was read a moment earlier counts into the newest slice.
     let gone = now.wrapping_sub(slice) & SLICE_NUMBER;
     let (slice, gone) = if gone > SLICE_NUMBER / 2 { (slice, 0) } else { (now, gone) };
@@ -166,14 +169,11 @@ impl State {
 /// The breakers of a plan's candidates at one moment, as the walk's [`Gate`].
 #[derive(Clone, Copy, Debug)]
 pub struct Breakers<'s> {
-    /// The plan.
-    pub candidates: &'s [Candidate],
-    /// The numbers.
-    pub rules: &'s BreakerRules,
-    /// Now, in milliseconds of the monotonic clock.
-    pub now_ms: u64,
+    candidates: &'s [Candidate],
+    rules: &'s BreakerRules,
+    now_ms: u64,
     /// Who is spared by a slow start is drawn from it.
-    pub chance: u32,
+    chance: u32,
 }
 
 impl Gate for Breakers<'_> {
@@ -207,7 +207,12 @@ impl Gate for Breakers<'_> {
     }
 }
 
-impl Breakers<'_> {
+impl<'s> Breakers<'s> {
+    /// The breakers of a plan, at a moment of its walk.
+    pub fn new(candidates: &'s [Candidate], rules: &'s BreakerRules, at: At) -> Breakers<'s> {
+        Breakers { candidates, rules, now_ms: at.mono.0 / NS_PER_MS, chance: at.chance }
+    }
+
     /// Writes what an attempt has shown.
     pub fn tell(&self, report: Report) {
         let Report { place, pass, host, credential, cool_ms } = report;

@@ -280,7 +280,7 @@ const EXHAUSTED_TEXT: [&str; 1] = ["credit balance"];
 
 fn is_exhausted(answer: &Answered<'_>) -> bool {
     let named = |word: &&str| is(answer.kind, word) || is(answer.code, word);
-    EXHAUSTED.iter().any(|word| named(&word)) || says(answer.text, &EXHAUSTED_TEXT)
+    EXHAUSTED.iter().any(named) || says(answer.text, &EXHAUSTED_TEXT)
 }
 
 /// Codes that say a provider does not have or know what was asked for.
@@ -372,7 +372,7 @@ fn says(text: &[u8], words: &[&str]) -> bool {
     let within = |word: &&str| {
         text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
     };
-    words.iter().any(|word| within(&word))
+    words.iter().any(within)
 }
 
 #[cfg(test)]

@@ -275,7 +275,8 @@ impl Walk {
         let mut open = self.left;
         while let Some(place) = pick(open, self.turn, candidates, gate) {
             if let Some(pass) = gate.enter(place) {
-                self.begin_until.get_or_insert(later(at.mono, u64::from(rules.budget_ms)));
+                let until = || later(at.mono, u64::from(rules.budget_ms));
+                self.begin_until.get_or_insert_with(until);
                 self.tries = 1;
                 return self.begin(place, pass, false);
             }
@@ -355,7 +356,7 @@ fn backoff_ms(tries: u8, chance: u32, rules: &RetryRules) -> u64 {
     let doubled = u64::from(rules.backoff_ms) << tries.saturating_sub(1).min(31);
     let whole = doubled.min(u64::from(rules.backoff_max_ms));
     let half = whole / 2;
-    whole - half + (half * u64::from(chance) >> 32)
+    whole - half + ((half * u64::from(chance)) >> 32)
 }
 
 fn later(from: MonoNs, ms: u64) -> MonoNs {

@@ -1,7 +1,6 @@
 //! Who asked and for what, as the record's tail has it: names out of the body, unescaped.
 
-use super::body::Received;
-use codec::json::{RequestSpans, StringSpan, unescape_into};
+use codec::json::{RequestSpans, Span, StringSpan, unescape_into};
 use store::tail::{NAME_BYTES_MAX, Tail};
 
 /// Room for names that are spelled with escapes.
@@ -16,21 +15,39 @@ impl Default for Names {
     }
 }
 
+/// Where the names stand in the body.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    session: Option<StringSpan>,
+    end_user: Option<StringSpan>,
+    metadata: Option<Span>,
+}
+
+impl Marks {
+    /// Those of a request.
+    pub(super) fn of(spans: &RequestSpans) -> Marks {
+        Marks {
+            session: spans.prompt_cache_key,
+            end_user: spans.user.or(spans.metadata_user_id),
+            metadata: spans.metadata,
+        }
+    }
+}
+
 /// The tail of a request's record.
 pub(super) fn tail<'b>(
     (asked, sent): (&'b str, &'b str),
-    received: &'b Received<'_>,
-    spans: &RequestSpans,
+    body: &'b [u8],
+    marks: &Marks,
     names: &'b mut Names,
 ) -> Tail<'b> {
-    let body = received.body();
     let Names { session, end_user } = names;
     Tail {
         model_asked: asked,
         model_sent: sent,
-        session: name(body, spans.prompt_cache_key, session),
-        end_user: name(body, spans.user.or(spans.metadata_user_id), end_user),
-        metadata: spans.metadata.map_or(&[], |span| span.of(body)),
+        session: name(body, marks.session, session),
+        end_user: name(body, marks.end_user, end_user),
+        metadata: marks.metadata.map_or(&[], |span| span.of(body)),
         ..Tail::default()
     }
 }

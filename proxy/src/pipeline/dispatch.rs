@@ -4,15 +4,15 @@
 use super::answer::AnswerHead;
 use super::client::{Client, Presence};
 use super::held::{Held, Stage};
-use super::open::Call;
+use super::open::{self, Call};
 use super::parse::Request;
 use super::{Unserved, after_body, settle};
 use crate::config::snapshot::Provider;
-use crate::exchange::places::Places;
 use crate::exchange::refusal::Refusal;
 use crate::exchange::retry::RetryRules;
 use crate::exchange::time::MonoNs;
-use crate::govern::walk::{At, AttemptEnd, Fault, Gate, Over, Pass, Standing, Step, Walk};
+use crate::govern::breaker::Breakers;
+use crate::govern::walk::{At, AttemptEnd, Fault, Over, Step, Walk};
 use crate::io::buffers::Buffers;
 use crate::io::turn::{Connected, Event, Turn};
 use crate::io::{Chunk, Io, Recall, Stream, TICK};
@@ -23,7 +23,6 @@ use crate::upstream::request::{Parts, write_head};
 use codec::http1::{Fields, HeadScan};
 use std::net::SocketAddr;
 use store::ending::StatusClass;
-use store::record::Attempt;
 
 /// A head of an answer, and the connection its body comes from.
 pub(super) struct Answer<S> {
@@ -37,28 +36,6 @@ pub(super) struct Answer<S> {
     pub begun: MonoNs,
 }
 
-/// One attempt, and its replay: what this stage can carry out.
-const ONCE: RetryRules = RetryRules {
-    attempts: 1,
-    backoff_ms: 0,
-    backoff_max_ms: 0,
-    budget_ms: u32::MAX,
-    possibly_billed: false,
-};
-
-/// Nobody rests.
-struct Everybody;
-
-impl Gate for Everybody {
-    fn standing(&self, _place: u8) -> Standing {
-        Standing::Ready
-    }
-
-    fn enter(&mut self, _place: u8) -> Option<Pass> {
-        Some(Pass::default())
-    }
-}
-
 /// Walks until there is an answer or nothing left to try.
 pub(super) async fn walk<I: Io>(
     shard: &Shard<I>,
@@ -67,11 +44,14 @@ pub(super) async fn walk<I: Io>(
     call: &mut Call<'_>,
     held: &mut Held,
 ) -> Result<Answer<I::Stream>, Unserved> {
-    let mut walk = Walk::new(Places::first(1), 0);
+    // One attempt a candidate, and its replay: what this stage can carry out.
+    let once = RetryRules { attempts: 1, ..call.snapshot.retry };
+    let mut walk = Walk::new(call.left, shard.turns.next(call.group));
     loop {
-        let at = At { mono: shard.mono(), chance: 0 };
-        let fresh = match walk.next(at, &ONCE, &[], &mut Everybody) {
-            Step::Try { fresh, .. } => fresh,
+        let at = At { mono: shard.mono(), chance: shard.chance.next() };
+        let mut gate = Breakers::new(call.candidates, &call.snapshot.breaker, at);
+        let (place, fresh) = match walk.next(at, &once, call.candidates, &mut gate) {
+            Step::Try { place, fresh } => (place, fresh),
             Step::Over(Over::Refuse(refusal)) => return Err(after_body(refusal)),
             Step::Wait { .. } | Step::Over(Over::Answer(_)) => {
                 return Err(after_body(Refusal::Internal));
@@ -83,7 +63,8 @@ pub(super) async fn walk<I: Io>(
         if fresh {
             shard.counters.replays.increment();
         }
-        held.record.attempt(begun(call));
+        open::aim(shard, call, held, &mut client.model, place);
+        held.record.attempt(call.attempt());
         shard.counters.attempts.increment();
         match attempt(shard, client, request, call, held, fresh).await {
             Ok(answer) => return Ok(answer),
@@ -91,18 +72,9 @@ pub(super) async fn walk<I: Io>(
             Err(Ended::Attempt(end)) => {
                 let (class, possibly_billed) = recorded(end, held.stage);
                 held.record.attempt_ended(class, possibly_billed);
-                walk.end(end, at, &ONCE);
+                walk.end(end, at, &once);
             }
         }
-    }
-}
-
-/// An attempt as the record lists it.
-fn begun(call: &Call<'_>) -> Attempt {
-    Attempt {
-        provider_id: call.candidate.provider.0,
-        credential_id: call.candidate.credential.0,
-        ..Attempt::default()
     }
 }
 
@@ -132,7 +104,7 @@ async fn attempt<I: Io>(
     held: &mut Held,
     fresh: bool,
 ) -> Result<Answer<I::Stream>, Ended> {
-    let provider = call.snapshot.provider(call.candidate.provider);
+    let provider = call.snapshot.provider(call.current().provider);
     let mut upstream = connection(shard, client, call, provider, fresh).await?;
     let mut outgoing = Outgoing::new(shard.buffers.take());
     let buffers: &Buffers = &shard.buffers;
@@ -249,7 +221,7 @@ fn write_request<S>(
         body_len: body_len as u64,
     };
     let out = &mut outgoing.written;
-    write_head(out, provider, provider.credential(call.candidate.credential), &parts);
+    write_head(out, provider, provider.credential(call.current().credential), &parts);
     if out.len() + body_len <= FLAT_MAX {
         let room = out.len() + body_len;
         buffers.grow(out, room);

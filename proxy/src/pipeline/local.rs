@@ -73,8 +73,11 @@ async fn body_of<I: Io>(
 /// Whether the list has the name itself, or what it stands for.
 fn may_use(snapshot: &Snapshot, list: &AllowList, name: &str) -> bool {
     list.allows(name)
-        || resolve::find(snapshot, name).is_ok_and(|(candidate, sent)| {
-            list.allows_at(&snapshot.provider(candidate.provider).name, sent)
+        || resolve::find(snapshot, name, None).is_ok_and(|found| {
+            found.left().any(|(_, candidate)| {
+                let provider = snapshot.provider(candidate.provider);
+                list.allows_at(&provider.name, found.sent(candidate))
+            })
         })
 }
 

@@ -9,7 +9,7 @@ mod parse; //           the head alone → route, framing, credential
 mod authenticate; //    credential → who, before a body byte
 mod body; //            bytes as they arrive → spans
 mod admit; //           what needs no plan
-mod resolve; //         model → candidate
+mod resolve; //         model → candidates
 mod reserve; //         what needs the plan
 mod open; //            the record: from here on exactly one outcome
 mod dispatch; //        attempts → an answer's head
@@ -140,10 +140,12 @@ fn opened<'s, I: Io>(
     held.record.model = Text::from(written);
     admit::gate(shard, &asks, &spans, held, now).map_err(after_body)?;
     let mut asked = resolve::Asked::default();
-    let plan = resolve::plan(snapshot, &received, &spans, &mut asked).map_err(after_body)?;
+    let dialect = origin.dialect;
+    let plan = resolve::plan(snapshot, &received, &spans, dialect, &mut asked);
+    let mut plan = plan.map_err(after_body)?;
     held.record.model = Text::from(plan.asked);
-    reserve::funds(&asks, snapshot, &plan, held, now).map_err(after_body)?;
-    let plan = reserve::edit(plan, &received, &mut client.model);
-    let whole = (received, &spans);
-    open::slot(shard, snapshot, held, whole, plan, origin, now).map_err(after_body)
+    reserve::funds(&asks, snapshot, &mut plan, held, now).map_err(after_body)?;
+    let (whole, plan) = ((received, &spans), (&plan, &asks.demand));
+    let slot = open::slot(shard, snapshot, held, whole, plan, (origin, now), &mut client.model);
+    slot.map_err(after_body)
 }
