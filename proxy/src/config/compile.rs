@@ -8,10 +8,10 @@ use super::keys::{self, DeclaredKey};
 use super::ledger::{self, LedgerSettings};
 use super::names::{choice, token};
 use super::prices;
+use super::resilience;
 use super::routing::routing;
 use super::snapshot::{Bounds, Deadlines, REQUEST_BYTES, Snapshot};
 use super::terms;
-use crate::exchange::endings::Endings;
 use crate::exchange::price::PriceList;
 use crate::io::runtime::Choice;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -104,9 +104,11 @@ pub(super) fn compile(
         prices,
         terms,
         when_full,
-        endings: Endings::default(),
         deadlines,
         bounds,
+        retry: resilience::retry_rules(file, findings),
+        breaker: resilience::breaker_rules(file, findings),
+        endings: resilience::ending_rules(file, findings),
     };
     Some(Config {
         file: name.into(),
@@ -155,16 +157,24 @@ fn deadlines(file: &File, findings: &mut Findings<'_>) -> Deadlines {
             "header" => &mut deadlines.header,
             "body" => &mut deadlines.body,
             "client_idle" => &mut deadlines.client_idle,
-            "heartbeat" => &mut deadlines.heartbeat,
             "write_stall" => &mut deadlines.write_stall,
             "pooled" => &mut deadlines.pooled,
             "drain" => &mut deadlines.drain,
+            "heartbeat" => &mut deadlines.heartbeat,
             other => {
                 debug_assert!(false, "{other} is in the shape and not here");
                 continue;
             }
         };
         *field = span.value;
+    }
+    match file.deadlines.iter().find(|(name, _)| *name == "heartbeat") {
+        None => deadlines.heartbeat = deadlines.heartbeat.min(deadlines.client_idle / 2),
+        Some((_, span)) if span.value >= deadlines.client_idle => {
+            let why = "must be shorter than \"client_idle\"";
+            findings.error(span.at, format!("\"heartbeat\" in [deadlines] {why}"));
+        }
+        Some(_) => {}
     }
     deadlines
 }

@@ -1,14 +1,16 @@
 //! The compiled configuration: immutable, indexed, versioned. What a shard reads.
 
+use crate::exchange::breaker::{Breaker, BreakerRules, CredentialHealth};
 use crate::exchange::call::Dialect;
-use crate::exchange::endings::Endings;
 use crate::exchange::ids::{CredentialIx, ProviderId};
-use crate::exchange::plan::Candidate;
+use crate::exchange::plan::Choices;
 use crate::exchange::price::{Mode, MoneyTerms, PriceList};
-use crate::exchange::rules::WhenFull;
+use crate::exchange::retry::RetryRules;
+use crate::exchange::rules::{Endings, WhenFull};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Published whole, validated whole, never mutated.
@@ -18,8 +20,8 @@ pub struct Snapshot {
     pub version: u64,
     /// In the order of the file.
     pub providers: Box<[Provider]>,
-    /// Public model name → its candidates, best first; at least one.
-    pub models: HashMap<Box<str>, Box<[Candidate]>>,
+    /// Public model name → its candidates.
+    pub models: HashMap<Box<str>, Choices>,
     /// Other spellings of a public model name, or of `provider/model`.
     pub aliases: HashMap<Box<str>, Box<str>>,
     /// What tokens cost.
@@ -28,12 +30,16 @@ pub struct Snapshot {
     pub terms: MoneyTerms,
     /// What happens to new exchanges that cannot be recorded.
     pub when_full: WhenFull,
-    /// What endings cost.
-    pub endings: Endings,
     /// Every deadline, named.
     pub deadlines: Deadlines,
     /// Every configurable bound.
     pub bounds: Bounds,
+    /// When a candidate is tried again.
+    pub retry: RetryRules,
+    /// When a host or a credential rests.
+    pub breaker: BreakerRules,
+    /// What endings mean for an answer and its money.
+    pub endings: Endings,
 }
 
 /// Somebody who serves models.
@@ -57,10 +63,15 @@ pub struct Provider {
     pub serves: Box<[Box<str>]>,
     /// Who pays it, and what a key pays for that.
     pub mode: Mode,
+    /// How the host does that it is on; shared with others on the same host and port.
+    pub breaker: Arc<Breaker>,
+    /// The candidates of a name that is not configured: one a credential, sent as it was asked
+    /// for.
+    pub choices: Choices,
 }
 
 /// Where a provider lives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
     /// Resolved off the shards.
     Name(Box<str>),
@@ -78,7 +89,7 @@ pub enum ProviderKind {
 }
 
 impl ProviderKind {
-    /// The dialect it takes calls in, as they came.
+    /// The dialect it takes as it comes; others would have to be translated.
     pub fn dialect(self) -> Dialect {
         match self {
             ProviderKind::OpenAi => Dialect::Chat,
@@ -93,6 +104,10 @@ pub struct Credential {
     pub name: Box<str>,
     /// The secret.
     pub secret: Secret,
+    /// Its share of the provider's calls.
+    pub weight: u32,
+    /// How it does.
+    pub health: Arc<CredentialHealth>,
 }
 
 impl fmt::Debug for Credential {
@@ -137,14 +152,15 @@ pub struct Deadlines {
     pub body: Duration,
     /// A keep-alive connection without a byte; longer than any heartbeat.
     pub client_idle: Duration,
-    /// How long a client of a stream hears nothing before it is told that the call is alive.
-    pub heartbeat: Duration,
     /// A peer that takes no bytes.
     pub write_stall: Duration,
     /// Oldest pooled upstream connection that is used again.
     pub pooled: Duration,
     /// How long a stopping node waits for exchanges in flight.
     pub drain: Duration,
+    /// A stream without a byte to the client, until a heartbeat is sent; shorter than
+    /// `client_idle`.
+    pub heartbeat: Duration,
 }
 
 impl Default for Deadlines {
@@ -157,10 +173,10 @@ impl Default for Deadlines {
             header: s(10),
             body: s(30),
             client_idle: s(300),
-            heartbeat: s(10),
             write_stall: s(60),
             pooled: s(60),
             drain: s(900),
+            heartbeat: s(10),
         }
     }
 }

@@ -14,6 +14,7 @@ mod docs;
 mod governing;
 mod mutations;
 mod refusals;
+mod resilience;
 mod secrets;
 mod values;
 
@@ -69,7 +70,8 @@ const PRICES: &str = r#"{"version": 9, "models": [
     {"provider": "local", "model": "llama", "tiers": [{"above_input": 0, "input": 1, "output": 2}]}
 ]}"#;
 
-/// Every key that is read, but those of `[price]`, each with a value that is not its default.
+/// Every key that is read, but those of `[price]` and of the tables in `resilience`, each with a
+/// value that is not its default.
 pub(super) const FULL: &str = r#"node = "edge-1"
 state_dir = "state"
 [listen]
@@ -128,6 +130,7 @@ client_idle = "1h"
 write_stall = "6s"
 pooled = "7s"
 drain = "8s"
+heartbeat = "9s"
 
 [ledger]
 enabled = true
@@ -222,13 +225,13 @@ fn every_key_of_a_full_file_is_in_the_result() {
     let claude = snapshot.provider(ProviderId(1));
     assert_eq!(claude.credentials[0].secret.reveal(), SECRET, "without the line break");
     assert_eq!(&*claude.base_path, "");
-    let fast = &snapshot.models["fast"];
+    let fast = &snapshot.models["fast"].candidates;
     assert_eq!(fast[0].model.as_deref(), Some("gpt-4o-mini"));
     let rates = |c: &crate::exchange::plan::Candidate| {
         snapshot.prices.at(c.price.unwrap()).unwrap().tiers[0].rates
     };
     assert_eq!((rates(&fast[0]).input, rates(&fast[0]).output), (150_000, 600_000));
-    assert_eq!(snapshot.models["gpt-4.1"][0].model.as_deref(), Some("gpt-4.1"));
+    assert_eq!(snapshot.models["gpt-4.1"].candidates[0].model.as_deref(), Some("gpt-4.1"));
     assert_eq!(&*snapshot.aliases["default"], "fast");
     assert_eq!(&*snapshot.aliases["openai/gpt-x"], "openai/gpt-4o");
     assert_eq!(&*snapshot.aliases["old"], "gpt-5");
@@ -251,8 +254,9 @@ fn every_key_of_a_full_file_is_in_the_result() {
         d.write_stall,
         d.pooled,
         d.drain,
+        d.heartbeat,
     ];
-    let wanted = [1_000, 120_000, 180_000, 4_000, 500, 3_600_000, 6_000, 7_000, 8_000];
+    let wanted = [1_000, 120_000, 180_000, 4_000, 500, 3_600_000, 6_000, 7_000, 8_000, 9_000];
     assert_eq!(ms, wanted.map(Duration::from_millis));
 }
 
@@ -263,7 +267,7 @@ fn a_price_file_replaces_the_built_in_prices() {
            candidates = [{ provider = \"local\", model = \"llama\" }]\n";
     let config = good(&text);
     assert_eq!(config.snapshot.prices.version, 9);
-    let price = config.snapshot.models["m"][0].price.unwrap();
+    let price = config.snapshot.models["m"].candidates[0].price.unwrap();
     assert_eq!(config.snapshot.prices.at(price).unwrap().tiers[0].rates.output, 2);
     assert_eq!(config.snapshot.prices.lookup("openai", "gpt-4o"), None);
 }

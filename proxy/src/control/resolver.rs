@@ -80,6 +80,8 @@ mod tests {
             credentials: Box::new([]),
             serves: Box::new([]),
             mode: Default::default(),
+            breaker: Default::default(),
+            choices: Default::default(),
         };
         Snapshot {
             version: 1,
@@ -89,9 +91,11 @@ mod tests {
             prices: Default::default(),
             terms: Default::default(),
             when_full: Default::default(),
-            endings: Default::default(),
             deadlines: Default::default(),
             bounds: Default::default(),
+            retry: Default::default(),
+            breaker: Default::default(),
+            endings: Default::default(),
         }
     }
 

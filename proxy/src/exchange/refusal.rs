@@ -108,6 +108,8 @@ pub enum Refusal {
     EmptyCompletion,
     /// The upstream refused *our* credential.
     UpstreamAuth,
+    /// Every candidate rests for now: its breaker is open, or its credential cools down.
+    UpstreamUnavailable,
     /// A defect of ours.
     Internal,
 }
@@ -275,6 +277,9 @@ impl Refusal {
                 never_retry: true,
                 ..face(502, "upstream_auth", "The upstream refused this gateway's credential.")
             },
+            Refusal::UpstreamUnavailable => {
+                face(503, "upstream_unavailable", "No upstream of this model takes calls now.")
+            }
             _ => face(500, "internal", "A defect of this gateway ended the request."),
         }
     }

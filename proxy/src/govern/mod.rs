@@ -4,11 +4,15 @@
 //! [`Governance`] is the list of layers, outermost first: what is cheapest to know and refuses for
 //! longest stands outside. The driver has one [`Held`] an exchange and settles it exactly once.
 
+pub mod balance;
 pub mod bank;
+pub mod breaker;
 pub mod estimate;
+pub mod fault;
 pub mod layer;
 pub mod layers;
 pub mod price;
+pub mod retry_after;
 pub mod walk;
 
 use bank::MoneyHold;

@@ -2,8 +2,10 @@
 //! client's head as far as it can be written now. The field table lives on the stack of the call
 //! that reads it.
 
-use super::dispatch::Unfit;
 use super::headers::{self, Fate};
+use super::relay::Unfit;
+use crate::exchange::time::UnixMs;
+use crate::govern::retry_after;
 use codec::http1::{self, Fields, Framing, ResponseHead, connection_lists};
 
 /// What kind of body an answer says it has.
@@ -42,6 +44,8 @@ pub(crate) struct AnswerHead {
     pub(crate) media: Media,
     /// How it is coded.
     pub(crate) coding: Coding,
+    /// What the answer says to wait; only of an error.
+    pub(crate) retry_after_ms: Option<u64>,
     /// The client's head so far: status line and the upstream's own fields.
     pub(crate) written: Vec<u8>,
 }
@@ -52,7 +56,7 @@ impl AnswerHead {
         bytes: &[u8],
         head: &ResponseHead,
         fields: &Fields,
-        caller_id: Option<&[u8]>,
+        (caller_id, wall): (Option<&[u8]>, UnixMs),
         written: Vec<u8>,
     ) -> AnswerHead {
         let mut answer = AnswerHead {
@@ -62,9 +66,15 @@ impl AnswerHead {
             keep_alive: head.keep_alive,
             media: Media::Json,
             coding: Coding::Identity,
+            retry_after_ms: None,
             written,
         };
         answer.write_status(head.reason.of(bytes));
+        if !answer.is_success() {
+            let (seconds, millis) =
+                (fields.first(bytes, "retry-after"), fields.first(bytes, "retry-after-ms"));
+            answer.retry_after_ms = retry_after::wait_ms(seconds, millis, wall);
+        }
         // A client that obeys a long wait to the letter would sleep through its user's patience.
         let terminal = fields.first(bytes, "retry-after").is_some_and(is_long);
         answer.media = fields.first(bytes, "content-type").map_or(Media::Json, media);
@@ -110,9 +120,9 @@ impl AnswerHead {
     /// What the head alone rules out of an answer that is no stream.
     pub(super) fn judge(&self) -> Result<(), Unfit> {
         match self.status {
-            401 => Err(Unfit::Auth),
             200..=299 if self.media != Media::Json => Err(Unfit::Invalid),
-            204 | 205 | 300..=399 | ..200 => Err(Unfit::Invalid),
+            204 | 205 => Err(Unfit::Invalid),
+            300..=399 | ..200 => Err(Unfit::Error),
             _ => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! Who asked and for what, as the record's tail has it: names out of the body, unescaped, and the
 //! session that a client names in its head or body.
 
-use codec::json::{RequestSpans, StringSpan, unescape_into};
+use codec::json::{RequestSpans, Span, StringSpan, unescape_into};
 use store::tail::{NAME_BYTES_MAX, Tail};
 
 /// Room for names that are spelled with escapes.
@@ -30,24 +30,43 @@ pub(super) fn session_rank(name: &[u8]) -> Option<usize> {
     SESSION_HINTS.iter().position(|hint| hint.eq_ignore_ascii_case(name))
 }
 
+/// Where the names stand in the body.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    session: Option<StringSpan>,
+    end_user: Option<StringSpan>,
+    metadata: Option<Span>,
+}
+
+impl Marks {
+    /// Those of a request.
+    pub(super) fn of(spans: &RequestSpans) -> Marks {
+        Marks {
+            session: spans.prompt_cache_key,
+            end_user: spans.user.or(spans.metadata_user_id),
+            metadata: spans.metadata,
+        }
+    }
+}
+
 /// The tail of a request's record. `hint` is the session as a field of the head names it.
 pub(super) fn tail<'b>(
     (asked, sent): (&'b str, &'b str),
     (body, hint): (&'b [u8], &'b [u8]),
-    spans: &RequestSpans,
+    marks: &Marks,
     names: &'b mut Names,
 ) -> Tail<'b> {
     let Names { session, end_user } = names;
-    let end_user = name(body, spans.user.or(spans.metadata_user_id), end_user);
+    let end_user = name(body, marks.end_user, end_user);
     let session = hinted(hint)
         .or_else(|| session_in(end_user))
-        .unwrap_or_else(|| name(body, spans.prompt_cache_key, session));
+        .unwrap_or_else(|| name(body, marks.session, session));
     Tail {
         model_asked: asked,
         model_sent: sent,
         session,
         end_user,
-        metadata: spans.metadata.map_or(&[], |span| span.of(body)),
+        metadata: marks.metadata.map_or(&[], |span| span.of(body)),
         ..Tail::default()
     }
 }

@@ -7,7 +7,7 @@
 use super::client::Client;
 use super::held::Held;
 use super::open::Call;
-use crate::exchange::endings::Left;
+use crate::exchange::rules::ClientLeft;
 use crate::govern::layer::Layer;
 use crate::govern::{Governance, Passing};
 use crate::io::{Io, Stream, TICK};
@@ -54,11 +54,13 @@ pub(super) fn left<I: Io>(
     if places.get() >= DRAINS_MAX || shard.cut.get() || call.is_free {
         return false;
     }
-    let (ticks, bytes) = match rules.left {
-        Left::Abort => return false,
-        Left::DrainShort => (ticks(rules.drain_time), rules.drain_bytes),
+    let (ticks, bytes) = match rules.client_left {
+        ClientLeft::Abort => return false,
+        ClientLeft::DrainShort => {
+            (ticks(Duration::from_millis(rules.drain_ms.into())), rules.drain_bytes)
+        }
         // No total on a live stream: what bounds it are the upstream's own deadlines, and the node.
-        Left::Drain => (ticks(DRAIN_LONGEST), u64::MAX),
+        ClientLeft::Drain => (ticks(DRAIN_LONGEST), u64::MAX),
     };
     places.set(places.get() + 1);
     shard.counters.drains.increment();

@@ -7,7 +7,7 @@ use super::parse::Request;
 use super::refuse::{self, Origin};
 use super::{After, Unserved, authenticate, resolve, settle};
 use crate::config::snapshot::Snapshot;
-use crate::exchange::call::{Call, Dialect, Health, Route};
+use crate::exchange::call::{Call, Health, Route};
 use crate::exchange::demand::Demand;
 use crate::exchange::models::AllowList;
 use crate::exchange::refusal::Refusal;
@@ -72,15 +72,13 @@ async fn body_of<I: Io>(
     }
 }
 
-/// Dialects that a public name may be asked for in.
-const SERVED: [Dialect; 2] = [Dialect::Chat, Dialect::Messages];
-
-/// Whether the list has the name itself, or what it stands for on one of the routes.
+/// Whether the list has the name itself, or what it stands for.
 fn may_use(snapshot: &Snapshot, list: &AllowList, name: &str) -> bool {
     list.allows(name)
-        || SERVED.iter().any(|dialect| {
-            resolve::find(snapshot, name, *dialect).is_ok_and(|(candidate, sent)| {
-                list.allows_at(&snapshot.provider(candidate.provider).name, sent)
+        || resolve::find(snapshot, name, None).is_ok_and(|found| {
+            found.left().any(|(_, candidate)| {
+                let provider = snapshot.provider(candidate.provider);
+                list.allows_at(&provider.name, found.sent(candidate))
             })
         })
 }

@@ -9,7 +9,7 @@ mod parse; //           the head alone → route, framing, credential
 mod authenticate; //    credential → who, before a body byte
 mod body; //            bytes as they arrive → spans
 mod admit; //           what needs no plan
-mod resolve; //         model → candidate
+mod resolve; //         model → candidates
 mod reserve; //         what needs the plan
 mod open; //            the record: from here on exactly one outcome
 mod dispatch; //        attempts → an answer's head
@@ -28,6 +28,7 @@ mod rewrite;
 mod refuse; //          any refusal → client
 mod routes;
 mod standing;
+mod walking;
 
 use crate::config::snapshot::Snapshot;
 use crate::exchange::bundle::Bundle;
@@ -39,14 +40,15 @@ use crate::shard::Shard;
 use body::{Received, Rest};
 use client::Client;
 use codec::json::RequestSpans;
-use dispatch::{Unfit, Walking};
+use dispatch::Way;
 use held::Held;
 use open::Call;
 use parse::Request;
 use refuse::Origin;
-use relay::Delivered;
+use relay::{Delivered, Unpassed};
 pub(crate) use settle::record_counted;
 use store::text::Text;
+use walking::Walking;
 
 /// What becomes of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,20 +124,28 @@ async fn serve<I: Io>(
     let mut call = opened((shard, snapshot), client, held, &bundle, request.route, whole, origin)?;
     drop(bundle);
     client.watch(&shard.buffers);
-    let mut walk = Walking::default();
+    let mut walking = Walking::new(shard, &call);
     loop {
-        let answer = match dispatch::walk(shard, client, request, &mut call, held, &mut walk).await
-        {
-            Ok(answer) => answer,
+        let way = dispatch::walk(shard, client, request, &mut call, held, &mut walking).await;
+        let answer = match way {
+            Ok(Way::Comes(answer)) => answer,
+            Ok(Way::Kept(answer)) => {
+                let kept = walking.kept();
+                return Box::pin(relay::tell_kept(shard, client, &call, held, (answer, kept)))
+                    .await;
+            }
             Err(Unserved::Refused(refusal, _)) if call.begun => {
                 return Ok(Box::pin(relay::tell(shard, client, &call, held, refusal)).await);
             }
             Err(unserved) => return Err(unserved),
         };
-        match relay::pump(shard, client, &mut call, held, answer).await {
+        match relay::pump(shard, client, &mut call, held, &mut walking, answer).await {
             Ok(delivered) => return Ok(delivered),
-            Err(Unfit::ClientGone) => return Err(Unserved::ClientGone),
-            Err(unfit) => walk.failed(unfit),
+            Err(Unpassed::ClientGone) => {
+                walking.abandoned(shard, &call);
+                return Err(Unserved::ClientGone);
+            }
+            Err(Unpassed::Failed(failed)) => walking.failed(shard, &call, held, failed),
         }
     }
 }
@@ -158,11 +168,11 @@ fn opened<'s, I: Io>(
     held.record.model = Text::from(written);
     admit::gate(shard, route, &asks, held, now).map_err(after_body)?;
     let mut asked = resolve::Asked::default();
-    let plan = resolve::plan(snapshot, route.dialect(), &received, &spans, &mut asked);
-    let plan = plan.map_err(after_body)?;
+    let plan = resolve::plan(snapshot, &received, &spans, route.dialect(), &mut asked);
+    let mut plan = plan.map_err(after_body)?;
     held.record.model = Text::from(plan.asked);
-    reserve::funds(route, &asks, snapshot, &plan, held, now).map_err(after_body)?;
-    let plan = reserve::edit(plan, &received, &mut client.model);
-    let whole = (received, &spans, &*client.session);
-    open::slot(shard, snapshot, held, whole, plan, origin, now).map_err(after_body)
+    reserve::funds(route, &asks, snapshot, &mut plan, held, now).map_err(after_body)?;
+    let (whole, plan) = ((received, &spans), (&plan, &asks.demand));
+    let names = (&mut client.model, &*client.session);
+    open::slot(shard, snapshot, held, whole, plan, (origin, now), names).map_err(after_body)
 }

@@ -8,30 +8,35 @@
 mod beat;
 mod flow;
 mod incoming;
+mod kept;
 mod pricing;
 mod reply;
 mod stream;
 mod whole;
 
-pub(super) use reply::Reply;
+pub(super) use beat::{due_in as beat_in, send as beat};
+pub(super) use kept::{Kept, tell, tell_kept};
+use reply::Reply;
 
 use super::answer::{Media, push};
 use super::client::{Client, Lost, Presence};
-use super::dispatch::{Answer, Unfit};
+use super::dispatch::Answer;
 use super::held::{Held, Payer};
 use super::open::Call;
 use super::refuse::write_connection;
+use super::walking::{Failed, Walking};
 use super::{After, leaving, settle, standing};
 use crate::exchange::call::Dialect;
-use crate::exchange::codes;
 use crate::exchange::limits::Limits;
 use crate::exchange::outcome::{Ending, Outcome};
-use crate::exchange::refusal::Refusal;
 use crate::exchange::time::Now;
-use crate::io::{Chunk, Io};
+use crate::govern::fault::Answered;
+use crate::govern::walk::{AttemptEnd, Fault};
+use crate::io::Io;
 use crate::shard::Shard;
 use codec::http1::{self, Framing};
-use codec::usage::UsageEnvelope;
+use codec::json::ShortText;
+use codec::usage::{Provenance, UsageEnvelope};
 use incoming::Incoming;
 use stream::Streaming;
 use whole::Whole;
@@ -74,6 +79,8 @@ pub(super) struct Facts<'a> {
     pub request_id: &'a [u8],
     /// Attempts begun.
     pub attempts: u8,
+    /// How often another candidate was gone to.
+    pub fallbacks: u8,
     /// Time inside this gateway so far.
     pub overhead_us: u32,
     /// The client's.
@@ -88,6 +95,31 @@ pub(super) struct Facts<'a> {
     pub is_10: bool,
 }
 
+/// Why an answer is not passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// It is not what was asked for, or not what it says it is.
+    Invalid,
+    /// It is an error, by its status or in a success.
+    Error,
+    /// There is nothing in it.
+    Empty,
+    /// It broke off.
+    Cut,
+    /// It took too long.
+    Late,
+    /// Nobody waits for it.
+    ClientGone,
+}
+
+/// An answer of which nothing was passed on.
+pub(super) enum Unpassed {
+    /// It is one more failed attempt.
+    Failed(Failed),
+    /// Nobody waits for it.
+    ClientGone,
+}
+
 /// Passes an answer on, if it turns out to be one up to its commit point; from there on nothing is
 /// replayed.
 pub(super) fn pump<I: Io>(
@@ -95,42 +127,28 @@ pub(super) fn pump<I: Io>(
     client: &mut Client<I::Stream>,
     call: &mut Call<'_>,
     held: &mut Held,
+    walking: &mut Walking,
     answer: Answer<I::Stream>,
-) -> impl Future<Output = Result<Delivered, Unfit>> {
+) -> impl Future<Output = Result<Delivered, Unpassed>> {
     // Made outside: as an argument of an async function it would lie in the future twice.
     let mut passage = Passage::new(shard, answer, call);
     async move {
-        look(shard, client, call, held, &mut passage).await?;
-        Ok(pass(shard, client, call, held, &mut passage).await)
+        held.record.status = passage.incoming().head.status;
+        let looked = match &mut passage {
+            _ if client.presence == Presence::Gone => Err(Unfit::ClientGone),
+            Passage::Whole(whole) => whole.look(client, call).await,
+            Passage::Stream(stream) => stream.look(client, call, held).await,
+        };
+        if let Err(unfit) = looked {
+            return Err(Box::pin(passage.unpassed(client, call, held, unfit)).await);
+        }
+        walking.answered(shard, call);
+        let delivered = pass(shard, client, call, held, &mut passage).await;
+        if let Some(end) = passage.broke_off(delivered.outcome.ending) {
+            walking.broke_off(shard, call, end);
+        }
+        Ok(delivered)
     }
-}
-
-/// Reads an answer up to its commit point. One that is of no use is not passed on: what it has
-/// used counts if it said so.
-async fn look<I: Io>(
-    shard: &Shard<I>,
-    client: &mut Client<I::Stream>,
-    call: &mut Call<'_>,
-    held: &mut Held,
-    passage: &mut Passage<'_, I>,
-) -> Result<(), Unfit> {
-    held.record.status = passage.incoming().head.status;
-    let looked = match passage {
-        _ if client.presence == Presence::Gone => Err(Unfit::ClientGone),
-        Passage::Whole(whole) => whole.look(client, call).await,
-        Passage::Stream(stream) => stream.look(client, call, held).await,
-    };
-    let Err(unfit) = looked else { return Ok(()) };
-    if unfit == Unfit::ClientGone {
-        Box::pin(passage.read_out(client, call, held)).await;
-    } else {
-        let usage = passage.usage();
-        pricing::unsent(shard, call, held, usage, (passage.incoming().head.status, unfit));
-    }
-    let incoming = passage.incoming();
-    Box::pin(incoming.cut(client, call)).await;
-    incoming.shed();
-    Err(unfit)
 }
 
 /// From the commit point to the end.
@@ -154,27 +172,6 @@ async fn pass<I: Io>(
     }
 }
 
-/// Tells a client that has nothing but heartbeats yet that there will be no answer.
-pub(super) async fn tell<I: Io>(
-    shard: &Shard<I>,
-    client: &mut Client<I::Stream>,
-    call: &Call<'_>,
-    held: &mut Held,
-    refusal: Refusal,
-) -> Delivered {
-    let refusal = if shard.cut.get() { Refusal::ShuttingDown } else { refusal };
-    let face = refusal.face_in(call.origin.dialect);
-    shard.counters.refused(face.code);
-    held.record.error_code = codes::number(face.code);
-    let mut out = shard.buffers.take();
-    beat::write_error(&mut out, call, refusal);
-    let stall = call.snapshot.deadlines.write_stall;
-    let (chunk, sent) = client.send(Chunk::whole(out), stall).await;
-    shard.buffers.give(chunk.bytes);
-    let ending = sent.map_or_else(lost_ending, |()| settle::refused_ending(refusal));
-    Delivered { outcome: Outcome { ending, status: 200 }, after: After::Close }
-}
-
 /// What of the exchange goes into a head now.
 fn facts<'f, I: Io>(
     shard: &Shard<I>,
@@ -185,6 +182,7 @@ fn facts<'f, I: Io>(
     Facts {
         request_id: id,
         attempts: held.record.attempts,
+        fallbacks: held.record.fallbacks,
         overhead_us: held.record.overhead_us,
         dialect: call.origin.dialect,
         limits: payer.map(|bundle| &bundle.limits),
@@ -209,6 +207,84 @@ impl<'a, I: Io> Passage<'a, I> {
         match self {
             Passage::Whole(whole) => &mut whole.incoming,
             Passage::Stream(stream) => &mut stream.incoming,
+        }
+    }
+
+    /// An answer of no use: what its end says to the walk, and its bytes if they may be told later.
+    async fn unpassed(
+        &mut self,
+        client: &mut Client<I::Stream>,
+        call: &mut Call<'_>,
+        held: &mut Held,
+        unfit: Unfit,
+    ) -> Unpassed {
+        if unfit == Unfit::ClientGone {
+            self.read_out(client, call, held).await;
+        }
+        let usage = self.usage();
+        let incoming = self.incoming();
+        let sent = incoming.is_sent();
+        let end = match unfit {
+            Unfit::Cut | Unfit::ClientGone => AttemptEnd::Cut { sent },
+            Unfit::Late => AttemptEnd::Timeout { sent },
+            Unfit::Invalid => AttemptEnd::Fault(Fault::INVALID),
+            Unfit::Empty => AttemptEnd::Fault(Fault::EMPTY),
+            Unfit::Error => AttemptEnd::Fault(self.fault()),
+        };
+        let kept = if unfit == Unfit::Error { self.keep() } else { None };
+        if unfit != Unfit::ClientGone && usage.provenance == Provenance::Reported {
+            settle::price(self.incoming().shard, call, held, &usage);
+        }
+        let incoming = self.incoming();
+        incoming.part(client, call).await;
+        incoming.shed();
+        match unfit {
+            Unfit::ClientGone => Unpassed::ClientGone,
+            _ => Unpassed::Failed(Failed { end, kept }),
+        }
+    }
+
+    /// What an error says.
+    fn fault(&mut self) -> Fault {
+        let usage = self.usage().provenance == Provenance::Reported;
+        let facts = match self {
+            Passage::Whole(whole) => whole.reply.error().copied(),
+            Passage::Stream(stream) => stream.flow.error().copied(),
+        };
+        let facts = facts.unwrap_or_default();
+        let text =
+            |text: &Option<ShortText>| text.as_ref().map_or(Vec::new(), |t| t.as_bytes().into());
+        let (kind, code, state) = (text(&facts.kind), text(&facts.code), text(&facts.status));
+        let incoming = self.incoming();
+        Fault::of(&Answered {
+            status: incoming.head.status,
+            kind: &kind,
+            code: &code,
+            state: &state,
+            text: incoming.body.body(),
+            usage,
+            retry_after_ms: incoming.head.retry_after_ms,
+            own_key: false,
+        })
+    }
+
+    /// The answer, to be told if nothing better comes: all of a message, the data of a stream's
+    /// first event.
+    fn keep(&mut self) -> Option<Box<Kept>> {
+        let event = match self {
+            Passage::Whole(_) => None,
+            Passage::Stream(stream) => Some(stream.flow.first_error()?),
+        };
+        kept::keep(self.incoming(), event)
+    }
+
+    /// What the walk is told of an answer that ended like this after its commit point.
+    fn broke_off(&mut self, ending: Ending) -> Option<AttemptEnd> {
+        match ending {
+            Ending::UpstreamCut => Some(AttemptEnd::Cut { sent: true }),
+            Ending::Deadline => Some(AttemptEnd::Timeout { sent: true }),
+            Ending::UpstreamError => Some(AttemptEnd::Fault(self.fault())),
+            _ => None,
         }
     }
 
@@ -254,8 +330,9 @@ fn finish_head(
     }
     out.extend_from_slice(b"x-tollgate-attempts: ");
     http1::decimal(out, u64::from(facts.attempts));
-    // A plan has one candidate until failover comes.
-    out.extend_from_slice(b"\r\nx-tollgate-fallbacks: 0\r\nx-tollgate-overhead-us: ");
+    out.extend_from_slice(b"\r\nx-tollgate-fallbacks: ");
+    http1::decimal(out, u64::from(facts.fallbacks));
+    out.extend_from_slice(b"\r\nx-tollgate-overhead-us: ");
     http1::decimal(out, u64::from(facts.overhead_us));
     out.extend_from_slice(b"\r\n");
     if let Some(limits) = facts.limits {

@@ -102,7 +102,7 @@ pub(super) fn write_request<S>(
         body_len: body_len as u64,
     };
     let out = &mut outgoing.written;
-    write_head(out, provider, provider.credential(call.candidate.credential), &parts);
+    write_head(out, provider, provider.credential(call.current().credential), &parts);
     if out.len() + body_len <= FLAT_MAX {
         let room = out.len() + body_len;
         buffers.grow(out, room);

@@ -9,11 +9,9 @@
 use super::held::{Held, Stage};
 use super::open::Call;
 use super::refuse::Origin;
-use crate::config::snapshot::Snapshot;
 use crate::exchange::codes;
 use crate::exchange::money::PicoUsd;
 use crate::exchange::outcome::{Ending, Outcome};
-use crate::exchange::plan::Candidate;
 use crate::exchange::price::Mode;
 use crate::exchange::refusal::Refusal;
 use crate::exchange::time::Now;
@@ -32,13 +30,13 @@ use store::tail::Tail;
 const PRICE_FLAGS: u32 = flag::PRICED | flag::PRICE_FALLBACK | flag::PRICE_HINT;
 
 /// Writes the charge that stands until there is a better one: the estimated input.
-pub(super) fn expect(snapshot: &Snapshot, candidate: &Candidate, held: &mut Held) {
+pub(super) fn expect(call: &Call<'_>, held: &mut Held) {
     let usage = UsageEnvelope {
         input_fresh: held.input_estimate,
         provenance: Provenance::Estimated,
         ..UsageEnvelope::default()
     };
-    charge(snapshot, candidate, held, &usage);
+    charge(call, held, &usage);
 }
 
 /// OPEN → SENT, before the first byte of an attempt leaves.
@@ -64,7 +62,7 @@ pub(super) fn note<I: Io>(
     if held.stage != Stage::Sent {
         return;
     }
-    charge(call.snapshot, &call.candidate, held, usage);
+    charge(call, held, usage);
     if let (Some(slab), Some(slot)) = (&shard.slab, &held.slot) {
         slab.borrow().sent(slot, &held.record.head);
     }
@@ -116,16 +114,24 @@ pub(super) fn price<I: Io>(
     if !held.stage.is_opened() {
         return;
     }
-    charge(call.snapshot, &call.candidate, held, usage);
+    charge(call, held, usage);
     held.stage = Stage::Priced;
     if let (Some(slab), Some(slot)) = (&shard.slab, &held.slot) {
         slab.borrow().price(slot, &held.record.head);
     }
 }
 
-fn charge(snapshot: &Snapshot, candidate: &Candidate, held: &mut Held, usage: &UsageEnvelope) {
-    let found = candidate.price.and_then(|index| snapshot.prices.at(index));
-    let mode = snapshot.provider(candidate.provider).mode;
+/// The same for an answer that is an error and says nothing of usage: it has used nothing.
+pub(super) fn price_none<I: Io>(shard: &Shard<I>, call: &Call<'_>, held: &mut Held) {
+    if held.stage != Stage::Priced {
+        price(shard, call, held, &UsageEnvelope::default());
+    }
+}
+
+fn charge(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
+    let snapshot = call.snapshot;
+    let found = call.price().and_then(|index| snapshot.prices.at(index));
+    let mode = snapshot.provider(call.current().provider).mode;
     let bill = govern::price::bill(usage, found, None, mode, &snapshot.terms);
     let head = &mut held.record.head;
     head.tokens = [

@@ -38,6 +38,7 @@ fn all() -> Vec<Refusal> {
         Refusal::UpstreamInvalid,
         Refusal::EmptyCompletion,
         Refusal::UpstreamAuth,
+        Refusal::UpstreamUnavailable,
         Refusal::Internal,
     ]
 }

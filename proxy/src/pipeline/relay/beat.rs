@@ -8,15 +8,16 @@
 use super::{ClientFraming, facts, finish_head};
 use crate::exchange::call::Dialect;
 use crate::exchange::refusal::Refusal;
-use crate::io::{Chunk, Io, TICK};
+use crate::io::{Chunk, Io};
 use crate::pipeline::answer::{EVENTS_CACHE_CONTROL, push};
 use crate::pipeline::client::{Client, Lost};
 use crate::pipeline::held::Held;
 use crate::pipeline::open::Call;
-use crate::pipeline::refuse;
+use crate::pipeline::{leaving, refuse};
 use crate::shard::Shard;
 use codec::http1;
 use codec::sse;
+use std::time::Duration;
 
 /// A heartbeat.
 fn text(dialect: Dialect) -> &'static [u8] {
@@ -42,11 +43,10 @@ pub(super) fn framing(is_10: bool) -> ClientFraming {
     if is_10 { ClientFraming::Close } else { ClientFraming::Chunked }
 }
 
-/// Ticks until the client has heard nothing for as long as it may.
-pub(in crate::pipeline) fn due_in<S>(client: &Client<S>, call: &Call<'_>, tick: u64) -> u64 {
-    let interval = call.snapshot.deadlines.heartbeat;
-    let interval = interval.as_millis().div_ceil(TICK.as_millis()) as u64;
-    (client.spoke + interval).saturating_sub(tick)
+/// How long the client may still hear nothing.
+pub(in crate::pipeline) fn due_in<S>(client: &Client<S>, call: &Call<'_>) -> Duration {
+    let due = client.spoke + leaving::ticks(call.snapshot.deadlines.heartbeat);
+    leaving::span(due.saturating_sub(client.timer.tick()))
 }
 
 /// Sends one; before it, if the client has heard nothing at all, a head of our own, in which
@@ -77,12 +77,19 @@ pub(in crate::pipeline) async fn send<I: Io>(
 
 /// Appends the event that tells a stream's client of an error, and the end of the body.
 pub(in crate::pipeline) fn write_error(out: &mut Vec<u8>, call: &Call<'_>, refusal: Refusal) {
-    let mut event = Vec::new();
+    let mut error = Vec::new();
+    refuse::write_error(&mut error, refusal, &call.origin);
+    write_event(out, call, &error);
+}
+
+/// Appends an error, one line of JSON, as the last event of a stream.
+pub(super) fn write_event(out: &mut Vec<u8>, call: &Call<'_>, error: &[u8]) {
+    let mut event = Vec::with_capacity(error.len() + 32);
     event.extend_from_slice(match call.origin.dialect {
         Dialect::Messages | Dialect::Responses => b"event: error\ndata: ".as_slice(),
         Dialect::Chat | Dialect::Gemini => b"data: ",
     });
-    refuse::write_error(&mut event, refusal, &call.origin);
+    event.extend_from_slice(error);
     event.extend_from_slice(b"\n\n");
     let framing = framing(call.origin.is_10);
     write(out, framing, &event);

@@ -12,6 +12,7 @@
 use super::reply::{Counted, Sink};
 use crate::pipeline::answer::Coding;
 use crate::pipeline::arriving::Arriving;
+use codec::json::ErrorFacts;
 use codec::sse::{Dialect, Kind, Reach, StreamScan};
 use codec::usage::UsageEnvelope;
 use flate2::write::GzDecoder;
@@ -240,6 +241,11 @@ impl Flow {
     /// Whether the stream itself has said that something went wrong.
     pub(super) fn has_error(&self) -> bool {
         self.events().is_some_and(|scan| scan.error().is_some())
+    }
+
+    /// What it says of that.
+    pub(super) fn error(&self) -> Option<&ErrorFacts> {
+        self.events().and_then(StreamScan::error)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -154,6 +154,21 @@ impl<'a, I: Io> Incoming<'a, I> {
         }
     }
 
+    /// Whether the request was wholly sent.
+    pub(super) fn is_sent(&self) -> bool {
+        self.lent.is_none()
+    }
+
+    /// Parts with the upstream connection and whatever it has of ours, so that another candidate
+    /// can be asked.
+    pub(super) async fn part(&mut self, client: &Client<I::Stream>, call: &mut Call<'_>) {
+        if self.body.done && self.is_sent() {
+            self.retire();
+        } else {
+            self.cut(client, call).await;
+        }
+    }
+
     /// Takes the body's buffer back from a read that is of no more use, ending the connection.
     pub(super) async fn cut(&mut self, client: &Client<I::Stream>, call: &mut Call<'_>) {
         let Some(mut upstream) = self.upstream.take() else { return };

@@ -1,16 +1,15 @@
 //! What an answer is charged for, and what its record says of the attempt that brought it.
 
 use super::Incoming;
-use crate::exchange::endings::Unreported;
 use crate::exchange::outcome::Ending;
+use crate::exchange::rules::Unreported;
 use crate::io::Io;
 use crate::pipeline::answer::Coding;
-use crate::pipeline::dispatch::Unfit;
 use crate::pipeline::held::{Held, Stage};
 use crate::pipeline::open::Call;
 use crate::pipeline::settle::{self, Estimate};
 use crate::shard::Shard;
-use codec::usage::{Provenance, UsageEnvelope};
+use codec::usage::UsageEnvelope;
 use store::ending::StatusClass;
 use store::record::flag;
 
@@ -48,9 +47,9 @@ fn estimate(call: &Call<'_>, status: u16, ending: Ending) -> Estimate {
         return Estimate::Nothing;
     }
     let rule = match ending {
-        Ending::Succeeded => call.endings.succeeded,
-        Ending::ClientLeft => call.endings.gone,
-        _ => call.endings.broken,
+        Ending::Succeeded => call.endings.succeeded_unreported,
+        Ending::ClientLeft => call.endings.left_unreported,
+        _ => call.endings.broken_unreported,
     };
     match rule {
         Unreported::Charge => Estimate::Passed,
@@ -68,31 +67,6 @@ pub(super) fn passing<I: Io>(
 ) {
     let usage = settle::usage(held, read, estimate(call, status, Ending::UpstreamCut));
     settle::note(shard, call, held, &usage);
-}
-
-/// An answer of which nothing is passed on: what it used counts if it said so, else it is one more
-/// attempt that brought nothing.
-pub(super) fn unsent<I: Io>(
-    shard: &Shard<I>,
-    call: &Call<'_>,
-    held: &mut Held,
-    usage: UsageEnvelope,
-    (status, unfit): (u16, Unfit),
-) {
-    held.record.attempt_ended(class_unsent(status, unfit), true);
-    if usage.provenance == Provenance::Reported {
-        settle::price(shard, call, held, &usage);
-    }
-}
-
-fn class_unsent(status: u16, unfit: Unfit) -> StatusClass {
-    match unfit {
-        Unfit::Late => StatusClass::Timeout,
-        Unfit::Cut => StatusClass::Cut,
-        Unfit::Auth => StatusClass::Account,
-        Unfit::Invalid | Unfit::Error | Unfit::Empty => StatusClass::Invalid,
-        Unfit::ClientGone => status_class(status),
-    }
 }
 
 /// An answer's status, as a record lists attempts.

@@ -13,13 +13,12 @@ use super::beat;
 use super::flow::Flow;
 use super::incoming::{Came, Incoming, LOOK_AHEAD};
 use super::pricing;
-use super::{ClientFraming, Delivered, Facts, finish_head, lost_ending};
+use super::{ClientFraming, Delivered, Facts, Unfit, finish_head, lost_ending};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
 use crate::io::{Chunk, Io, Stream};
 use crate::pipeline::After;
 use crate::pipeline::client::{Client, Lost, Presence};
-use crate::pipeline::dispatch::Unfit;
 use crate::pipeline::held::Held;
 use crate::pipeline::leaving;
 use crate::pipeline::open::Call;
@@ -133,9 +132,9 @@ impl<'a, I: Io> Streaming<'a, I> {
         let between = leaving::ticks(deadline);
         loop {
             let tick = client.timer.tick();
-            let rest = between.saturating_sub(tick - begun);
-            let beat = if limit.is_none() { beat::due_in(client, call, tick) } else { u64::MAX };
-            client.timer.arm(leaving::span(rest.min(beat)));
+            let rest = leaving::span(between.saturating_sub(tick - begun));
+            let beat = if limit.is_none() { beat::due_in(client, call) } else { rest };
+            client.timer.arm(rest.min(beat));
             let came = self.incoming.more(client, call).await;
             match came {
                 Came::Some | Came::Cut => {
@@ -153,7 +152,7 @@ impl<'a, I: Io> Streaming<'a, I> {
                     if tick - begun >= between {
                         return self.late(client, call).await;
                     }
-                    if beat::due_in(client, call, tick) == 0 {
+                    if beat::due_in(client, call).is_zero() {
                         match Box::pin(self.beat(client, call, held)).await {
                             Ok(()) => {}
                             Err(Lost::Gone) => return Wait::Left,

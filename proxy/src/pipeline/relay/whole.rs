@@ -4,12 +4,13 @@
 use super::incoming::{Came, Incoming, LOOK_AHEAD};
 use super::pricing::{self, status_ending};
 use super::reply::Worth;
-use super::{ClientFraming, Delivered, Facts, Reply, client_framing, finish_head, lost_ending};
+use super::{
+    ClientFraming, Delivered, Facts, Reply, Unfit, client_framing, finish_head, lost_ending,
+};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::io::{Chunk, Io};
 use crate::pipeline::After;
 use crate::pipeline::client::{Client, Lost, Presence};
-use crate::pipeline::dispatch::Unfit;
 use crate::pipeline::held::Held;
 use crate::pipeline::leaving;
 use crate::pipeline::open::Call;
@@ -64,6 +65,9 @@ impl<'a, I: Io> Whole<'a, I> {
         loop {
             self.take_in().map_err(|_| Unfit::Invalid)?;
             if self.incoming.body.done {
+                if !self.incoming.head.is_success() {
+                    return Err(Unfit::Error);
+                }
                 return match self.reply.worth() {
                     Worth::Something => Ok(()),
                     Worth::Error => Err(Unfit::Error),
@@ -74,7 +78,8 @@ impl<'a, I: Io> Whole<'a, I> {
                 };
             }
             if self.incoming.body.len() >= LOOK_AHEAD {
-                return Ok(());
+                // An error of that length is judged by what is here of it, and not kept.
+                return if self.incoming.head.is_success() { Ok(()) } else { Err(Unfit::Error) };
             }
             match self.read_more(client, call).await {
                 More::Some => {}
