@@ -34,6 +34,10 @@ mod run;
 #[cfg(test)]
 mod seeds;
 #[cfg(test)]
+mod stream;
+#[cfg(test)]
 mod upstream;
+#[cfg(test)]
+mod usage;
 #[cfg(test)]
 mod world;

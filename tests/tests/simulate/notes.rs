@@ -51,6 +51,8 @@ pub(crate) struct Asked {
     pub(crate) begun_ns: u64,
     /// All of it was read.
     pub(crate) whole: bool,
+    /// The candidates that its body can have been meant for, once all of it is here.
+    pub(crate) candidates: Vec<usize>,
     /// Which of the call's replies it got.
     pub(crate) reply: usize,
     /// The reply was handed over to its last byte.

@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::disk::simulated::Faults;
 use store::record::Settled;
-use tollgate::config::snapshot::Snapshot;
 use tollgate::exchange::keys::KeyTable;
 use tollgate::exchange::time::UnixMs;
 use tollgate::io::Io;
@@ -65,7 +64,6 @@ pub(crate) fn play(plan: Plan) -> Played {
     world.set_link(plan.link.clone());
     let notes = Notes::new(world.io(), plan.calls.len(), plan.world.keys.len());
     let (plan, notes) = (Rc::new(plan), Rc::new(notes));
-    let snapshot = plan.world.snapshot();
     let ledger = Rc::new(RefCell::new(Ledger::open(plan.seed)));
     for (number, provider) in plan.world.providers.iter().enumerate() {
         match provider.reach {
@@ -94,7 +92,6 @@ pub(crate) fn play(plan: Plan) -> Played {
         plan: plan.clone(),
         notes: notes.clone(),
         ledger: ledger.clone(),
-        snapshot,
         keys: RefCell::default(),
         clients,
         process: RefCell::new(Process::new(None)),
@@ -134,7 +131,6 @@ struct Node {
     plan: Rc<Plan>,
     notes: Rc<Notes>,
     ledger: Rc<RefCell<Ledger>>,
-    snapshot: Arc<Snapshot>,
     /// Of the life at hand.
     keys: RefCell<Arc<KeyTable>>,
     /// Clients that are not done.
@@ -225,6 +221,8 @@ impl Node {
             notes.lives.borrow_mut()[life].killed = Some(what);
         });
         let io = SimIo::new(self.io.clone(), process.clone());
+        // Compiled for each start: breakers and turns begin anew with it.
+        let snapshot = self.plan.world.snapshot();
         let kits = slabs.into_iter().enumerate().map(|(number, slab)| {
             let kit = (Mailbox::default(), Arc::<Counters>::default());
             let records = Arc::new(ArrayQueue::new(RECORDS_MAX));
@@ -234,7 +232,7 @@ impl Node {
                 start: start as u16,
                 driver: Choice::Auto,
                 core: None,
-                snapshot: self.snapshot.clone(),
+                snapshot: snapshot.clone(),
                 addresses: Arc::default(),
                 keys: keys.clone(),
                 mailbox: kit.0.clone(),

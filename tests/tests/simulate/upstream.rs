@@ -5,6 +5,7 @@ use crate::call::MARK;
 use crate::notes::{Asked, Notes};
 use crate::plan::{Plan, stays_here};
 use crate::reply::{Act, Reads, Reply};
+use crate::world::Dialect;
 use gateway_tests::fields::{self, Pairs};
 use std::rc::Rc;
 use tollgate::io::Io;
@@ -128,6 +129,7 @@ impl Side {
                 connection: self.connection,
                 begun_ns,
                 whole: false,
+                candidates: Vec::new(),
                 reply,
                 replied: false,
             });
@@ -173,23 +175,38 @@ impl Side {
             asked.whole = true;
             asked.call
         };
-        if body != self.plan.calls[call].forwarded {
-            return Err(format!("the body of call {call} is not what the client meant"));
-        }
         self.find_keys(&body)?;
+        let meant = self.plan.calls[call].meant(&self.plan.world, self.provider, &body);
+        if meant.is_empty() {
+            let shown = String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
+            return Err(format!("the body of call {call} is not what was meant: {shown}"));
+        }
+        self.notes.asked.borrow_mut()[place].candidates = meant;
         Ok(true)
     }
 
     fn check_head(&self, call: usize, line: &str, pairs: &Pairs) -> Result<(), String> {
-        if line != "POST /v1/chat/completions HTTP/1.1" {
+        let plan = &self.plan.calls[call];
+        if line != format!("POST {} HTTP/1.1", plan.path()) {
             return Err(format!("request line {line:?}"));
         }
-        if stays_here(&self.plan.calls[call]) {
+        if stays_here(plan) {
             return Err(format!("call {call} was to stay here"));
         }
-        let secret = format!("Bearer {}", self.plan.world.providers[self.provider].secret);
-        if fields::all(pairs, "authorization") != [secret.as_bytes()] {
+        let provider = &self.plan.world.providers[self.provider];
+        let (name, value) = match provider.dialect {
+            Dialect::Chat => ("authorization", format!("Bearer {}", provider.secret)),
+            Dialect::Messages => ("x-api-key", provider.secret.clone()),
+        };
+        let shown = ["authorization", "x-api-key", "api-key", "x-tollgate-key"];
+        let shown: Vec<&[u8]> =
+            shown.into_iter().flat_map(|name| fields::all(pairs, name)).collect();
+        if shown != [value.as_bytes()] || fields::all(pairs, name).len() != 1 {
             return Err(format!("call {call} came with another credential than ours"));
+        }
+        let versions = fields::all(pairs, "anthropic-version").len();
+        if versions != usize::from(provider.dialect == Dialect::Messages) {
+            return Err(format!("call {call} came with {versions} versions of its dialect"));
         }
         if fields::all(pairs, "host").len() != 1
             || !fields::all(pairs, "transfer-encoding").is_empty()

@@ -55,10 +55,18 @@ pub(crate) enum Reach {
     BlackHole,
 }
 
+/// What calls and answers are spoken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Chat,
+    Messages,
+}
+
 /// Who serves models.
 #[derive(Clone, Debug)]
 pub(crate) struct Provider {
     pub(crate) name: &'static str,
+    pub(crate) dialect: Dialect,
     pub(crate) secret: String,
     pub(crate) at: SocketAddr,
     pub(crate) reach: Reach,
@@ -68,16 +76,44 @@ pub(crate) struct Provider {
     terms: &'static str,
 }
 
-/// A model as clients ask for it.
+/// Where a call for a model may go.
 #[derive(Clone, Debug)]
-pub(crate) struct Model {
-    pub(crate) asked: &'static str,
+pub(crate) struct Candidate {
     pub(crate) provider: usize,
     pub(crate) sent: &'static str,
     /// Pico-dollars a token of input, cached input and output; none: it has no price.
     pub(crate) rates: Option<[u64; 3]>,
-    /// Whether a `[[model]]` names it, or the provider says it serves it.
+    priority: u32,
+    weight: u32,
+}
+
+/// A model as clients ask for it; its candidates in the order of their places.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub(crate) asked: &'static str,
+    pub(crate) candidates: Vec<Candidate>,
+    /// Whether a `[[model]]` names it, or a provider says that it serves it.
     listed: bool,
+}
+
+/// How often and when an upstream is asked again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retry {
+    pub(crate) attempts: u64,
+    /// A request is sent again although it may be billed twice.
+    pub(crate) billed_twice: bool,
+    failures: u64,
+    open: Duration,
+}
+
+/// What becomes of money when an ending does not say what was used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Endings {
+    client_left: &'static str,
+    /// Nothing is charged for a success, for what broke, for what its client left.
+    pub(crate) succeeded_free: bool,
+    pub(crate) broken_free: bool,
+    pub(crate) left_free: bool,
 }
 
 /// A client's key.
@@ -99,6 +135,10 @@ pub(crate) struct World {
     pub(crate) providers: Vec<Provider>,
     pub(crate) models: Vec<Model>,
     pub(crate) keys: Vec<Key>,
+    pub(crate) retry: Retry,
+    pub(crate) endings: Endings,
+    /// How long a stream's client hears nothing.
+    pub(crate) heartbeat: Duration,
     pub(crate) drain: Duration,
     /// Milliseconds of the wall clock at the start.
     pub(crate) wall: u64,
@@ -114,43 +154,33 @@ const MONTH_MIDDLE: u64 = 1_768_478_400_000;
 
 impl World {
     pub(crate) fn draw(dice: &mut Dice) -> World {
-        let reach = |dice: &mut Dice| dice.weighted(&[(1, Reach::Refused), (1, Reach::BlackHole)]);
-        let terms = [
-            (1_000_000, ""),
-            (1_500_000, "markup = \"1.5\""),
-            (1_333_333, "markup = \"1.333333\""),
-            (100_000, "mode = \"platform_fee\""),
-        ];
-        let names = ["alpha", "beta", "gone"];
-        let providers = names.iter().enumerate().map(|(at, name)| {
-            let (ppm, terms) = *dice.pick(&terms);
-            Provider {
-                name,
-                secret: format!("sk-of-{name}-{:x}", dice.draw()),
-                at: SocketAddr::from(([127, 0, 0, 1], 9_000 + at as u16)),
-                reach: if *name == "gone" { reach(dice) } else { Reach::Open },
-                ppm,
-                terms,
-            }
-        });
-        let providers = providers.collect();
-        let mut rates =
-            || Some([dice.between(1, 3_000), dice.between(0, 500), dice.between(1, 9_000)]);
-        let model =
-            |asked, provider, sent, rates, listed| Model { asked, provider, sent, rates, listed };
-        let models = vec![
-            model("plain", 0, "plain", rates(), true),
-            model("renamed", 0, "alpha-large-2026-01-01", rates(), true),
-            model("other", 1, "beta \"quoted\" name", rates(), true),
-            model("beta/small", 1, "small", rates(), false),
-            model("served-by-beta", 1, "served-by-beta", rates(), false),
-            model("unpriced", 0, "nobody-knows-what-it-costs", None, true),
-            model("lost", 2, "lost", rates(), true),
-        ];
+        let providers = Provider::draw_all(dice);
+        let models = Model::draw_all(dice);
         let keys = (0..dice.between(2, 5)).map(|nth| Key::draw(nth, &models, dice)).collect();
+        let retry = Retry {
+            attempts: dice.weighted(&[(40, 1), (30, 2), (30, 3)]),
+            billed_twice: dice.percent(20),
+            failures: dice.weighted(&[(50, 15), (30, 5), (20, 2)]),
+            open: dice.millis(500, 5_000),
+        };
+        let endings = Endings {
+            client_left: dice.weighted(&[(60, "drain_short"), (20, "drain"), (20, "abort")]),
+            succeeded_free: dice.percent(10),
+            broken_free: dice.percent(15),
+            left_free: dice.percent(15),
+        };
+        let heartbeat = dice.weighted(&[(50, 600), (30, 1_500), (20, 3_500)]);
         let drain = *dice.pick(&[Duration::from_secs(1), Duration::from_secs(5)]);
-        let wall = if dice.percent(25) { MONTH_ENDS } else { MONTH_MIDDLE };
-        World { providers, models, keys, drain, wall }
+        World {
+            providers,
+            models,
+            keys,
+            retry,
+            endings,
+            heartbeat: Duration::from_millis(heartbeat),
+            drain,
+            wall: if dice.percent(25) { MONTH_ENDS } else { MONTH_MIDDLE },
+        }
     }
 
     /// The configuration.
@@ -168,7 +198,7 @@ impl World {
             text,
             "[limits]\nrequest_bytes = \"{}KiB\"\nheld_bytes = \"{}KiB\"\n[deadlines]\n\
              connect = {}\nfirst_byte = {}\nbetween_bytes = {}\nheader = {}\nbody = {}\n\
-             client_idle = {}\nwrite_stall = {}\npooled = {}\ndrain = {}\n",
+             client_idle = {}\nwrite_stall = {}\npooled = {}\ndrain = {}\nheartbeat = {}\n",
             REQUEST_BYTES / 1024,
             HELD_BYTES / 1024,
             ms(CONNECT),
@@ -180,36 +210,73 @@ impl World {
             ms(WRITE_STALL),
             ms(POOLED),
             ms(self.drain),
+            ms(self.heartbeat),
         );
+        self.write_rules(&mut text);
         for provider in &self.providers {
-            let Provider { name, at, terms, .. } = provider;
+            let Provider { name, at, terms, dialect, .. } = provider;
+            let (kind, path) = match dialect {
+                Dialect::Chat => ("openai", "/v1"),
+                Dialect::Messages => ("anthropic", ""),
+            };
             let _ = write!(
                 text,
-                "[[provider]]\nname = \"{name}\"\nkind = \"openai\"\n\
-                 base_url = \"http://{at}/v1\"\n\
+                "[[provider]]\nname = \"{name}\"\nkind = \"{kind}\"\n\
+                 base_url = \"http://{at}{path}\"\n\
                  credentials = [{{ name = \"main\", key = \"${{{}}}\" }}]\n\
                  models = [\"served-by-{name}\"]\n{terms}\n",
                 name.to_uppercase()
             );
         }
         for model in self.models.iter().filter(|model| model.listed) {
-            let Model { asked, provider, sent, .. } = model;
-            let provider = self.providers[*provider].name;
-            let _ = write!(
-                text,
-                "[[model]]\nname = \"{asked}\"\n\
-                 candidates = [{{ provider = \"{provider}\", model = '{sent}' }}]\n"
-            );
+            let candidates = model.candidates.iter().map(|candidate| {
+                let Candidate { sent, priority, weight, .. } = candidate;
+                let provider = self.providers[candidate.provider].name;
+                format!(
+                    "{{ provider = \"{provider}\", model = '{sent}', priority = {priority}, \
+                     weight = {weight} }}"
+                )
+            });
+            let candidates = candidates.collect::<Vec<_>>().join(", ");
+            let asked = model.asked;
+            let _ = write!(text, "[[model]]\nname = \"{asked}\"\ncandidates = [{candidates}]\n");
         }
         text
     }
 
+    fn write_rules(&self, text: &mut String) {
+        let Retry { attempts, billed_twice, failures, open } = self.retry;
+        let _ = write!(
+            text,
+            "[retry]\nattempts = {attempts}\nbackoff = \"100ms\"\nbackoff_max = \"1s\"\n\
+             budget = \"8s\"\npossibly_billed = {billed_twice}\n\
+             [breaker]\nfailures = {failures}\nwindow = \"5s\"\nopen = \"{}ms\"\n\
+             slow_start = \"1s\"\ncooldown = \"1s\"\n",
+            open.as_millis(),
+        );
+        let Endings { client_left, succeeded_free, broken_free, left_free } = self.endings;
+        let rule = |free| if free { "release" } else { "charge" };
+        let bounds = match client_left {
+            "drain_short" => "drain_time = \"1s\"\ndrain_bytes = \"64KiB\"\n",
+            _ => "",
+        };
+        let _ = write!(
+            text,
+            "[endings]\nclient_left = \"{client_left}\"\n{bounds}succeeded_unreported = \"{}\"\n\
+             broken_unreported = \"{}\"\nleft_unreported = \"{}\"\n",
+            rule(succeeded_free),
+            rule(broken_free),
+            rule(left_free),
+        );
+    }
+
     fn prices(&self) -> String {
-        let models = self.models.iter().filter_map(|model| {
-            let [input, cached, output] = model.rates?;
+        let candidates = self.models.iter().flat_map(|model| &model.candidates);
+        let models = candidates.filter_map(|candidate| {
+            let [input, cached, output] = candidate.rates?;
             Some(serde_json::json!({
-                "provider": self.providers[model.provider].name,
-                "model": model.sent,
+                "provider": self.providers[candidate.provider].name,
+                "model": candidate.sent,
                 "tiers": [{
                     "above_input": 0, "input": input, "cache_read": cached, "output": output,
                 }],
@@ -248,6 +315,101 @@ pub(crate) fn budget_id(nth: usize, period: Period) -> u32 {
         Period::Month => number + 2,
     }
 }
+
+// === impl Provider ===
+
+impl Provider {
+    fn draw_all(dice: &mut Dice) -> Vec<Provider> {
+        const TERMS: [(u32, &str); 4] = [
+            (1_000_000, ""),
+            (1_500_000, "markup = \"1.5\""),
+            (1_333_333, "markup = \"1.333333\""),
+            (100_000, "mode = \"platform_fee\""),
+        ];
+        const NAMES: [(&str, Dialect); 5] = [
+            ("alpha", Dialect::Chat),
+            ("beta", Dialect::Chat),
+            ("gone", Dialect::Chat),
+            ("cedar", Dialect::Messages),
+            ("dune", Dialect::Messages),
+        ];
+        let down = dice.weighted(&[(1, Reach::Refused), (1, Reach::BlackHole)]);
+        let named = NAMES.iter().enumerate().map(|(at, (name, dialect))| {
+            let (ppm, terms) = *dice.pick(&TERMS);
+            Provider {
+                name,
+                dialect: *dialect,
+                secret: format!("sk-of-{name}-{:x}", dice.draw()),
+                at: SocketAddr::from(([127, 0, 0, 1], 9_000 + at as u16)),
+                reach: if *name == "gone" { down } else { Reach::Open },
+                ppm,
+                terms,
+            }
+        });
+        named.collect()
+    }
+}
+
+// === impl Model ===
+
+/// Places of the providers.
+const ALPHA: usize = 0;
+const BETA: usize = 1;
+const GONE: usize = 2;
+const CEDAR: usize = 3;
+const DUNE: usize = 4;
+
+impl Model {
+    fn draw_all(dice: &mut Dice) -> Vec<Model> {
+        let mut at = |provider, sent, priority, weight| {
+            let rates = [dice.between(1, 3_000), dice.between(0, 500), dice.between(1, 9_000)];
+            let rates = (sent != UNPRICED).then_some(rates);
+            Candidate { provider, sent, rates, priority, weight }
+        };
+        let mut one = |asked, provider, sent, listed| {
+            let candidates = vec![at(provider, sent, 1, 1)];
+            Model { asked, candidates, listed }
+        };
+        let mut models = vec![
+            one("plain", ALPHA, "plain", true),
+            one("renamed", ALPHA, "alpha-large-2026-01-01", true),
+            one("other", BETA, "beta \"quoted\" name", true),
+            one("beta/small", BETA, "small", false),
+            one("served-by-beta", BETA, "served-by-beta", false),
+            one("unpriced", ALPHA, UNPRICED, true),
+            one("lost", GONE, "lost", true),
+            one("talk", CEDAR, "talk-1", true),
+            one("dune/hum", DUNE, "hum", false),
+        ];
+        let mut many = |asked, candidates| models.push(Model { asked, candidates, listed: true });
+        many("either", vec![at(ALPHA, "either-a", 1, 1), at(BETA, "either-b", 2, 1)]);
+        many("shared", vec![at(ALPHA, "shared-a", 1, 2), at(BETA, "shared-b", 1, 1)]);
+        many(
+            "long-way",
+            vec![at(GONE, "way-g", 1, 1), at(ALPHA, "way-a", 2, 1), at(BETA, "way-b", 3, 1)],
+        );
+        many("twice", vec![at(ALPHA, "twice-big", 1, 1), at(ALPHA, "twice-small", 2, 1)]);
+        many("chorus", vec![at(CEDAR, "chorus-c", 1, 1), at(DUNE, "chorus-d", 2, 1)]);
+        many(
+            "both",
+            vec![at(ALPHA, "both-a", 1, 1), at(CEDAR, "both-c", 1, 1), at(DUNE, "both-d", 2, 1)],
+        );
+        models
+    }
+
+    /// The candidates that take a dialect, with their places.
+    pub(crate) fn native<'m>(
+        &'m self,
+        world: &'m World,
+        dialect: Dialect,
+    ) -> impl Iterator<Item = (usize, &'m Candidate)> + Clone {
+        let candidates = self.candidates.iter().enumerate();
+        candidates.filter(move |(_, one)| world.providers[one.provider].dialect == dialect)
+    }
+}
+
+/// The model that has no price.
+const UNPRICED: &str = "nobody-knows-what-it-costs";
 
 // === impl Key ===
 
@@ -293,22 +455,23 @@ impl Key {
         }
     }
 
-    /// What a call holds of this key's budgets.
-    pub(crate) fn hold(
+    /// What a call holds of this key's budgets: the dearest candidate's.
+    pub(crate) fn hold<'m>(
         &self,
         world: &World,
-        model: &Model,
-        input: u64,
-        cap: Option<u64>,
-        n: u64,
+        candidates: impl Iterator<Item = &'m Candidate>,
+        (input, cap, n): (u64, Option<u64>, u64),
     ) -> u64 {
-        let Some(rates) = model.rates.filter(|_| self.has_budget()) else { return 0 };
-        let [fresh, cached, out] = rates;
-        let (rate, output) = match self.strict {
-            true => (fresh.max(cached), cap.unwrap_or(OUTPUT_MOST)),
-            false => (fresh, cap.unwrap_or(OUTPUT_DEFAULT).min(HOLD_OUTPUT_MAX)),
-        };
-        debit(world.providers[model.provider].ppm, (input * rate + output * out) * n)
+        let held = candidates.filter_map(|candidate| {
+            let [fresh, cached, out] = candidate.rates?;
+            let (rate, output) = match self.strict {
+                true => (fresh.max(cached), cap.unwrap_or(OUTPUT_MOST)),
+                false => (fresh, cap.unwrap_or(OUTPUT_DEFAULT).min(HOLD_OUTPUT_MAX)),
+            };
+            let ppm = world.providers[candidate.provider].ppm;
+            Some(debit(ppm, (input * rate + output * out) * n))
+        });
+        if self.has_budget() { held.max().unwrap_or(0) } else { 0 }
     }
 }
 

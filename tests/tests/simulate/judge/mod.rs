@@ -13,6 +13,7 @@ use crate::call::Call;
 use crate::ledger::Left;
 use crate::notes::{Asked, Got, Life, Notes, Words};
 use crate::plan::Plan;
+use crate::reply::Kind;
 use crate::run::Played;
 use std::collections::BTreeMap;
 use store::ending::Ending;
@@ -117,6 +118,16 @@ impl Case<'_> {
         let before = self.asked.iter().take_while(|other| !std::ptr::eq(*other, asked));
         let place = (asked.provider, asked.connection);
         before.into_iter().any(|other| (other.provider, other.connection) == place)
+    }
+
+    /// Whether an attempt came on a connection whose answer before had bytes behind its end. Those
+    /// that come once the request is on its way are taken for the beginning of its answer.
+    fn is_behind_surplus(&self, asked: &Asked) -> bool {
+        let place = (asked.provider, asked.connection);
+        let before = self.asked.iter().take_while(|other| !std::ptr::eq(*other, asked));
+        let same = before.filter(|other| (other.provider, other.connection) == place);
+        same.map(|other| &self.call(other.call).replies[other.reply])
+            .any(|reply| reply.kind == Kind::Surplus)
     }
 
     /// The life that a record was opened in.
