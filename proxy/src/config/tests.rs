@@ -283,7 +283,7 @@ fn a_model_may_be_served_in_either_dialect() {
     let config = good(&format!(
         "{served}\n[[model]]\nname = \"m\"\ncandidates = [{{ provider = \"claude\" }}]"
     ));
-    assert_eq!(config.snapshot.models["m"][0].provider, ProviderId(1));
+    assert_eq!(config.snapshot.models["m"].candidates[0].provider, ProviderId(1));
     assert!(config.snapshot.providers.iter().all(|provider| provider.serves("gpt-5")));
 }
 
@@ -301,7 +301,7 @@ fn what_is_allowed_and_probably_not_meant_is_a_warning_with_its_line() {
         [
             "t:4:8: \"data\" in [listen] is reachable from other machines, without TLS",
             "t:21:12: base_url ends in /v1: calls to providers of kind anthropic add it themselves",
-            "t:80:15: no price is known for \"m\" of provider \"openai\": its calls count as zero, \
+            "t:81:15: no price is known for \"m\" of provider \"openai\": its calls count as zero, \
              and keys with a budget cannot make them",
         ]
     );

@@ -113,7 +113,7 @@ mod tests {
         let spans = RequestScan::new().finish(body.as_bytes()).unwrap();
         let mut names = Names::default();
         let whole = (body.as_bytes(), hint.as_bytes());
-        let tail = tail(("a", "b"), whole, &spans, &mut names);
+        let tail = tail(("a", "b"), whole, &Marks::of(&spans), &mut names);
         (tail.session.to_owned(), tail.end_user.to_owned())
     }
 

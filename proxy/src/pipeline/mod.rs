@@ -126,8 +126,8 @@ async fn serve<I: Io>(
     client.watch(&shard.buffers);
     let mut walking = Walking::new(shard, &call);
     loop {
-        let way = dispatch::walk(shard, client, request, &mut call, held, &mut walking).await;
-        let answer = match way {
+        let seeks = dispatch::walk(shard, client, request, &mut call, held, &mut walking);
+        let answer = match seeks.await {
             Ok(Way::Comes(answer)) => answer,
             Ok(Way::Kept(answer)) => {
                 let kept = walking.kept();

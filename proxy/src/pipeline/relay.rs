@@ -21,15 +21,12 @@ use reply::Reply;
 use super::answer::{Media, push};
 use super::client::{Client, Lost, Presence};
 use super::dispatch::Answer;
-use super::held::{Held, Payer};
+use super::held::Held;
 use super::open::Call;
 use super::refuse::write_connection;
 use super::walking::{Failed, Walking};
 use super::{After, leaving, settle, standing};
-use crate::exchange::call::Dialect;
-use crate::exchange::limits::Limits;
 use crate::exchange::outcome::{Ending, Outcome};
-use crate::exchange::time::Now;
 use crate::govern::fault::Answered;
 use crate::govern::walk::{AttemptEnd, Fault};
 use crate::io::Io;
@@ -70,29 +67,6 @@ pub(super) enum ClientFraming {
     Chunked,
     /// It is not; the close ends it.
     Close,
-}
-
-/// What of the exchange goes into the head of an answer.
-#[derive(Clone, Copy)]
-pub(super) struct Facts<'a> {
-    /// Our id, as text.
-    pub request_id: &'a [u8],
-    /// Attempts begun.
-    pub attempts: u8,
-    /// How often another candidate was gone to.
-    pub fallbacks: u8,
-    /// Time inside this gateway so far.
-    pub overhead_us: u32,
-    /// The client's.
-    pub dialect: Dialect,
-    /// How the key stands is told.
-    pub limits: Option<&'a Limits>,
-    /// Now.
-    pub now: Now,
-    /// The connection ends after this answer.
-    pub close: bool,
-    /// The client speaks HTTP/1.0: a connection that lives on has to be said.
-    pub is_10: bool,
 }
 
 /// Why an answer is not passed on.
@@ -163,32 +137,9 @@ async fn pass<I: Io>(
     let incoming = passage.incoming();
     let own = incoming.begun.since(call.complete) + shard.mono().since(incoming.arrived);
     held.record.overhead_us = u32::try_from(own / 1000).unwrap_or(u32::MAX);
-    let payer = held.bundle.clone();
-    let id = call.id;
-    let facts = facts(shard, (&id, call), held, payer.as_ref());
     match passage {
-        Passage::Whole(whole) => whole.pump(client, call, held, &facts).await,
-        Passage::Stream(stream) => stream.pump(client, call, held, &facts).await,
-    }
-}
-
-/// What of the exchange goes into a head now.
-fn facts<'f, I: Io>(
-    shard: &Shard<I>,
-    (id, call): (&'f [u8], &Call<'_>),
-    held: &Held,
-    payer: Option<&'f Payer>,
-) -> Facts<'f> {
-    Facts {
-        request_id: id,
-        attempts: held.record.attempts,
-        fallbacks: held.record.fallbacks,
-        overhead_us: held.record.overhead_us,
-        dialect: call.origin.dialect,
-        limits: payer.map(|bundle| &bundle.limits),
-        now: shard.now(),
-        close: call.origin.close,
-        is_10: call.origin.is_10,
+        Passage::Whole(whole) => whole.pump(client, call, held).await,
+        Passage::Stream(stream) => stream.pump(client, call, held).await,
     }
 }
 
@@ -317,33 +268,34 @@ impl<'a, I: Io> Passage<'a, I> {
     }
 }
 
-/// Ends the client's head: our own fields, the framing, the blank line.
-fn finish_head(
+/// Ends the client's head: our own fields, the framing, the blank line. `close`: the connection
+/// ends after this answer.
+fn finish_head<I: Io>(
     out: &mut Vec<u8>,
-    framing: ClientFraming,
-    facts: &Facts<'_>,
-    caller_id: Option<&[u8]>,
+    (framing, close): (ClientFraming, bool),
+    client: &Client<I::Stream>,
+    (shard, call, held): (&Shard<I>, &Call<'_>, &Held),
 ) {
-    push(out, b"x-tollgate-request-id", facts.request_id);
-    if let Some(id) = caller_id {
+    push(out, b"x-tollgate-request-id", &call.id);
+    if let Some(id) = client.caller_id() {
         push(out, b"x-request-id", id);
     }
     out.extend_from_slice(b"x-tollgate-attempts: ");
-    http1::decimal(out, u64::from(facts.attempts));
+    http1::decimal(out, u64::from(held.record.attempts));
     out.extend_from_slice(b"\r\nx-tollgate-fallbacks: ");
-    http1::decimal(out, u64::from(facts.fallbacks));
+    http1::decimal(out, u64::from(held.record.fallbacks));
     out.extend_from_slice(b"\r\nx-tollgate-overhead-us: ");
-    http1::decimal(out, u64::from(facts.overhead_us));
+    http1::decimal(out, u64::from(held.record.overhead_us));
     out.extend_from_slice(b"\r\n");
-    if let Some(limits) = facts.limits {
-        standing::write(out, facts.dialect, limits, facts.now);
+    if let Some(bundle) = &held.bundle {
+        standing::write(out, call.origin.dialect, &bundle.limits, shard.now());
     }
     match framing {
         ClientFraming::Length(n) => http1::content_length(out, n),
         ClientFraming::Chunked => push(out, b"transfer-encoding", b"chunked"),
         ClientFraming::Close => {}
     }
-    write_connection(out, facts.close, facts.is_10);
+    write_connection(out, close, call.origin.is_10);
     out.extend_from_slice(b"\r\n");
 }
 

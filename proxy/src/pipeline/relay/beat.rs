@@ -5,7 +5,7 @@
 //! was tried: a comment where readers skip comments, an event of its own where there is one, a
 //! bare line end where nothing else is safe.
 
-use super::{ClientFraming, facts, finish_head};
+use super::{ClientFraming, finish_head};
 use crate::exchange::call::Dialect;
 use crate::exchange::refusal::Refusal;
 use crate::io::{Chunk, Io};
@@ -63,9 +63,8 @@ pub(in crate::pipeline) async fn send<I: Io>(
         http1::status_line(&mut out, 200);
         push(&mut out, b"content-type", b"text/event-stream");
         push(&mut out, b"cache-control", EVENTS_CACHE_CONTROL);
-        let payer = held.bundle.clone();
-        let facts = facts(shard, (&call.id, call), held, payer.as_ref());
-        finish_head(&mut out, framing, &facts, client.caller_id());
+        let close = call.origin.close || framing == ClientFraming::Close;
+        finish_head(&mut out, (framing, close), client, (shard, &*call, held));
         call.begun = true;
     }
     write(&mut out, framing, text(call.origin.dialect));

@@ -5,7 +5,7 @@
 //! what its status means is told.
 
 use super::incoming::Incoming;
-use super::{ClientFraming, Delivered, beat, facts, finish_head, lost_ending};
+use super::{ClientFraming, Delivered, beat, finish_head, lost_ending};
 use crate::exchange::codes;
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
@@ -96,10 +96,8 @@ pub(in crate::pipeline) async fn tell_kept<I: Io>(
         }
     } else {
         write_head(&mut out, &head, (status, answer.status), of_stream);
-        let payer = held.bundle.clone();
-        let facts = facts(shard, (&call.id, call), held, payer.as_ref());
         let framing = ClientFraming::Length(body.len() as u64);
-        finish_head(&mut out, framing, &facts, client.caller_id());
+        finish_head(&mut out, (framing, call.origin.close), client, (shard, call, held));
         out.extend_from_slice(&body);
     }
     let stall = call.snapshot.deadlines.write_stall;

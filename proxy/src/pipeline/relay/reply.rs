@@ -177,6 +177,7 @@ mod tests {
             keep_alive: true,
             media,
             coding,
+            retry_after_ms: None,
             written: Vec::new(),
         })
     }

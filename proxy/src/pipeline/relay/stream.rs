@@ -13,7 +13,7 @@ use super::beat;
 use super::flow::Flow;
 use super::incoming::{Came, Incoming, LOOK_AHEAD};
 use super::pricing;
-use super::{ClientFraming, Delivered, Facts, Unfit, finish_head, lost_ending};
+use super::{ClientFraming, Delivered, Unfit, finish_head, lost_ending};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
 use crate::io::{Chunk, Io, Stream};
@@ -191,16 +191,15 @@ impl<'a, I: Io> Streaming<'a, I> {
         client: &mut Client<I::Stream>,
         call: &mut Call<'_>,
         held: &mut Held,
-        facts: &Facts<'_>,
     ) -> Delivered {
-        let framing = beat::framing(facts.is_10);
-        let close = facts.close || framing == ClientFraming::Close;
+        let framing = beat::framing(call.origin.is_10);
+        let close = call.origin.close || framing == ClientFraming::Close;
         let mut out = std::mem::take(&mut self.incoming.head.written);
         if call.begun {
             out.clear();
         } else {
-            let facts = Facts { close, ..*facts };
-            finish_head(&mut out, framing, &facts, client.caller_id());
+            let of = (self.incoming.shard, &*call, &*held);
+            finish_head(&mut out, (framing, close), client, of);
             call.begun = true;
         }
         let ending = loop {

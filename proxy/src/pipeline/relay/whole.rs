@@ -4,9 +4,7 @@
 use super::incoming::{Came, Incoming, LOOK_AHEAD};
 use super::pricing::{self, status_ending};
 use super::reply::Worth;
-use super::{
-    ClientFraming, Delivered, Facts, Reply, Unfit, client_framing, finish_head, lost_ending,
-};
+use super::{ClientFraming, Delivered, Reply, Unfit, client_framing, finish_head, lost_ending};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::io::{Chunk, Io};
 use crate::pipeline::After;
@@ -140,14 +138,13 @@ impl<'a, I: Io> Whole<'a, I> {
         client: &mut Client<I::Stream>,
         call: &mut Call<'_>,
         held: &mut Held,
-        facts: &Facts<'_>,
     ) -> Delivered {
         if self.incoming.body.done {
             held.record.relayed_bytes = self.incoming.body.len() as u64;
             self.settle(call, held, Ending::Succeeded);
-            self.send_whole(client, call, facts).await
+            self.send_whole(client, call, held).await
         } else {
-            self.send_on(client, call, held, facts).await
+            self.send_on(client, call, held).await
         }
     }
 
@@ -156,7 +153,7 @@ impl<'a, I: Io> Whole<'a, I> {
         &mut self,
         client: &mut Client<I::Stream>,
         call: &Call<'_>,
-        facts: &Facts<'_>,
+        held: &Held,
     ) -> Delivered {
         let incoming = &mut self.incoming;
         let shard = incoming.shard;
@@ -164,7 +161,7 @@ impl<'a, I: Io> Whole<'a, I> {
         let mut out = std::mem::take(&mut incoming.head.written);
         let length = incoming.body.len();
         let framing = ClientFraming::Length(length as u64);
-        finish_head(&mut out, framing, facts, client.caller_id());
+        finish_head(&mut out, (framing, call.origin.close), client, (shard, call, held));
         let flat = out.len() + length <= FLAT_MAX;
         if flat {
             let room = out.len() + length;
@@ -184,7 +181,7 @@ impl<'a, I: Io> Whole<'a, I> {
             result = second;
         }
         shard.buffers.give(buffer);
-        delivered(status, result, facts.close)
+        delivered(status, result, call.origin.close)
     }
 
     /// More is to come: passes on what is here but the last KiB, again and again.
@@ -193,16 +190,15 @@ impl<'a, I: Io> Whole<'a, I> {
         client: &mut Client<I::Stream>,
         call: &mut Call<'_>,
         held: &mut Held,
-        facts: &Facts<'_>,
     ) -> Delivered {
         let body = &self.incoming.body;
         let announced = body.announced().map(|rest| rest + body.len() as u64);
-        let framing = client_framing(self.incoming.head.framing, announced, facts.is_10);
-        let close = facts.close || framing == ClientFraming::Close;
-        let facts = Facts { close, ..*facts };
+        let framing = client_framing(self.incoming.head.framing, announced, call.origin.is_10);
+        let close = call.origin.close || framing == ClientFraming::Close;
         let status = self.incoming.head.status;
         let mut out = std::mem::take(&mut self.incoming.head.written);
-        finish_head(&mut out, framing, &facts, client.caller_id());
+        let of = (self.incoming.shard, &*call, &*held);
+        finish_head(&mut out, (framing, close), client, of);
         let stall = call.snapshot.deadlines.write_stall;
         let ending = loop {
             let done = self.incoming.body.done;
