@@ -262,7 +262,9 @@ impl<'a, I: Io> Streaming<'a, I> {
     /// Price before the last bytes; before that, what has passed so far, some ten times a second.
     fn settle(&mut self, call: &Call<'_>, held: &mut Held, over: Over) {
         let tick = self.incoming.shard.wheel.tick();
-        if self.flow.is_terminated() || matches!(over, Over::Clean(_)) {
+        if let Over::Clean(ending) = over {
+            self.price(call, held, ending);
+        } else if self.flow.is_terminated() {
             self.price(call, held, Ending::Succeeded);
         } else if tick != self.noted {
             self.noted = tick;
@@ -335,12 +337,13 @@ impl<'a, I: Io> Streaming<'a, I> {
     /// Reads on for nobody.
     pub(super) async fn drain(&mut self, client: &mut Client<I::Stream>, call: &mut Call<'_>) {
         while self.over() == Over::Not && !self.flow.is_terminated() {
-            let unread = self.incoming.body.len();
-            self.incoming.body.remove(0, unread);
-            self.flow.forget();
             if !self.incoming.drained(client, call).await || self.take_in().is_err() {
                 break;
             }
+            // Not before: a read that is under way has the buffer.
+            let read = self.incoming.body.len();
+            self.incoming.body.remove(0, read);
+            self.flow.forget();
         }
     }
 
