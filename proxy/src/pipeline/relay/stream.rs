@@ -204,8 +204,10 @@ impl<'a, I: Io> Streaming<'a, I> {
         }
         let ending = loop {
             let over = self.over();
+            // Counted before the price is written: so the record knows of the last bytes too.
+            held.record.relayed_bytes += self.flow.clear() as u64;
             self.settle(call, held, over);
-            self.pass(&mut out, framing, held);
+            self.pass(&mut out, framing);
             match over {
                 Over::Not => self.incoming.read_on(),
                 Over::Clean(_) if framing == ClientFraming::Chunked => {
@@ -281,10 +283,9 @@ impl<'a, I: Io> Streaming<'a, I> {
     }
 
     /// Writes what may go behind whatever `out` holds.
-    fn pass(&mut self, out: &mut Vec<u8>, framing: ClientFraming, held: &mut Held) {
+    fn pass(&mut self, out: &mut Vec<u8>, framing: ClientFraming) {
         let body = &mut self.incoming.body;
         let clear = self.flow.clear();
-        held.record.relayed_bytes += clear as u64;
         let bytes = body.body().get(..clear).unwrap_or_default();
         let room = out.len() + clear + CHUNK_FRAMING_BYTES;
         self.incoming.shard.buffers.grow(out, room);

@@ -210,7 +210,8 @@ impl View<'_, '_> {
         if whole && !seen.is_all_of(&visible) {
             return Err(format!("{} of {} events, and a clean end", seen.events, visible.len()));
         }
-        if whole && !last.can.succeed {
+        // Behind its terminator a stream is over, whatever its framing says.
+        if whole && !last.can.succeed && !ended {
             return Err(format!("a stream that is {:?} ended cleanly", last.kind));
         }
         self.beats(last, seen.beats, whole)?;
@@ -500,10 +501,19 @@ impl View<'_, '_> {
         Err("it was wholly sent, and its client stayed, and nothing came".to_owned())
     }
 
-    /// A call that was sent behind one whose answer broke off, or was never wholly sent.
+    /// A call that was sent behind one whose answer broke off, in words or not, or that was never
+    /// wholly sent.
     fn behind_a_break(&self) -> bool {
-        let same = |got: &Got| got.connection == self.got.connection && got.answer.is_none();
-        self.case.got.iter().take(self.number).any(same)
+        let before = self.case.got.iter().enumerate().take(self.number);
+        let same = before.filter(|(_, got)| got.connection == self.got.connection);
+        let broken = |number: usize, answer: &Answer| {
+            let record = self.index.record(number);
+            is_stream(answer) && record.is_some_and(|record| record.ending != Ending::Succeeded)
+        };
+        let mut breaks = same.map(|(number, got)| {
+            got.answer.as_ref().is_none_or(|answer| broken(number, answer))
+        });
+        breaks.any(|breaks| breaks)
     }
 }
 
