@@ -79,6 +79,12 @@ impl Walking {
         tell(shard, call, self.walk.broke_off(end));
     }
 
+    /// The answer came to its end as it should.
+    pub(super) fn went_well(&self, call: &Call<'_>) {
+        let breakers = Breakers::new(call.candidates, &call.snapshot.breaker, At::default());
+        breakers.went_well(self.walk.place());
+    }
+
     /// The answer that is told since nothing better came.
     pub(super) fn kept(&mut self) -> Option<Box<Kept>> {
         self.kept.take()
