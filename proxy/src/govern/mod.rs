@@ -12,6 +12,7 @@ pub mod fault;
 pub mod layer;
 pub mod layers;
 pub mod price;
+pub mod retry_after;
 pub mod walk;
 
 use bank::MoneyHold;
