@@ -2,18 +2,30 @@
 //! `BODY_BYTES_MAX` a message.
 
 use std::fmt;
+use std::ops::Range;
 use std::rc::Rc;
 
-use super::completion::{self, Built};
-use super::scenario::{Amount, Answer, Body, Count, Framing, Keep, Scenario, Step};
-use super::script::{Action, Play, Rounds, Script, Usage};
-use crate::wire::{self, Head};
+use super::ask::Dialect;
+use super::call::Call;
+use super::completion::{self, Built, Wanted};
+use super::message::{self, Head, Message, Piece};
+use super::scenario::{
+    Amount, Answer, Body, Completion, Count, ErrorBody, Framing, Keep, Scenario, Step,
+};
+use super::script::{self, Action, Mark, Play, Rounds, Script, Usage};
+use super::stream::{self, Report, Stream};
 
 /// Largest message: above any answer a gateway should hold, small enough to build at once.
 const BODY_BYTES_MAX: u64 = 64 << 20;
 
 /// Longest wait: above every deadline a gateway could have by default (ten minutes).
 const WAIT_MS_MAX: u64 = 900_000;
+
+/// Bytes of a completion for which its stream has one content event: about what one takes.
+const EVENT_BYTES: u64 = 256;
+
+/// Content events of a completion from which on its stream sends several a write.
+const FEW_EVENTS: u64 = 64;
 
 /// What is wrong with a scenario.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,18 +44,7 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// What the model name adds to the scenario.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Call<'a> {
-    pub(super) model: &'a str,
-    /// The number in the name of a family.
-    pub(super) n: Option<u64>,
-    /// Overrides of the scenario's own.
-    pub(super) split: Option<usize>,
-    pub(super) pace_ms: Option<u64>,
-}
-
-/// Compiles `scenario` for one model name.
+/// Compiles `scenario` for one model name in one form.
 pub(super) fn play(scenario: &Scenario, call: Call<'_>) -> Result<Play, ScenarioError> {
     let fail = |reason: String| ScenarioError { name: scenario.name.clone(), reason };
     let lists: Vec<&[Step]> = match (scenario.steps.as_slice(), scenario.rounds.as_slice()) {
@@ -79,11 +80,12 @@ fn script(steps: &[Step], call: Call<'_>) -> Result<Script, String> {
             return Err("has steps after the end of the connection".to_owned());
         }
         match step {
-            Step::Read(bytes) if at == 0 => draft.early = Some(amount(bytes, call)?),
+            Step::Read(bytes) if at == 0 => draft.early = Some(bytes.value(call)?),
             Step::Read(_) => return Err("reads after its first step".to_owned()),
-            Step::Answer(answer) => draft.answer(answer, call)?,
+            Step::Answer(answer) => draft.message(answer_message(answer, call)?),
+            Step::Stream(stream) => draft.message(stream_message(stream, call)?),
             Step::Send(text) => draft.send(&completion::text_bytes(text)),
-            Step::WaitMs(ms) => draft.act(Action::WaitMs(amount(ms, call)?.min(WAIT_MS_MAX))),
+            Step::WaitMs(ms) => draft.wait(ms.value(call)?),
             Step::Close => draft.act(Action::Close),
             Step::CloseHard => draft.act(Action::CloseHard),
             Step::Reset => draft.act(Action::Reset),
@@ -98,8 +100,11 @@ struct Draft {
     actions: Vec<Action>,
     /// Sends in a row become one write.
     pending: Vec<u8>,
+    /// Bytes sent, pending ones included.
+    sent: u64,
+    marks: Vec<Mark>,
+    hidden: Option<Range<u64>>,
     early: Option<u64>,
-    usage: Option<Usage>,
 }
 
 impl Draft {
@@ -112,6 +117,11 @@ impl Draft {
 
     fn send(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
+        self.sent += bytes.len() as u64;
+    }
+
+    fn wait(&mut self, ms: u64) {
+        self.act(Action::WaitMs(ms.min(WAIT_MS_MAX)));
     }
 
     fn act(&mut self, action: Action) {
@@ -125,26 +135,28 @@ impl Draft {
         }
     }
 
-    fn answer(&mut self, answer: &Answer, call: Call<'_>) -> Result<(), String> {
-        let size = body_size(&answer.body, call)?;
-        let Built { bytes: body, usage } = completion::build(&answer.body, call.model, size);
-        let head = head(answer, body.len());
-        let framed = framed(answer, body)?;
-        let total = head.len() + framed.len();
-        let kept = match answer.keep {
-            Keep::All => total,
-            Keep::Head => head.len(),
-            Keep::HalfBody => head.len() + framed.len() / 2,
-            Keep::AllButOne => total - 1,
-            Keep::Bytes(bytes) => bytes.min(total),
-        };
-        if self.usage.is_none() {
-            self.usage = usage;
+    /// The head goes out with the first write of the body.
+    fn message(&mut self, message: Message) {
+        self.send(&message.head);
+        let (mut first, many) = (true, message.pieces.len() > 1);
+        for piece in message.pieces {
+            match piece {
+                Piece::Bytes(bytes, marks) => {
+                    if !std::mem::take(&mut first) {
+                        self.flush();
+                    }
+                    let before = self.sent;
+                    let moved = marks.into_iter().map(|mark| Mark { at: before + mark.at, ..mark });
+                    self.marks.extend(moved);
+                    self.send(&bytes);
+                }
+                Piece::WaitMs(ms) => self.wait(ms),
+            }
         }
-        let mut message = head;
-        message.extend_from_slice(&framed);
-        self.send(&message[..kept]);
-        Ok(())
+        if many {
+            self.flush();
+        }
+        self.hidden = self.hidden.take().or(message.hidden);
     }
 
     fn finish(mut self) -> Result<Script, String> {
@@ -152,59 +164,127 @@ impl Draft {
         if self.early.is_some() && !self.ended() {
             return Err("leaves a request half read, so it must end the connection".to_owned());
         }
-        let (status, whole) = as_read(&self.actions);
+        let read = script::read(&self.actions, u64::MAX, self.hidden.as_ref());
+        let usage = self.marks.iter().rev().find_map(|mark| mark.usage);
         Ok(Script {
-            usage: self.usage.filter(|_| whole),
+            usage: usage.map(|(usage, _)| usage).filter(|_| read.whole),
             actions: self.actions,
+            marks: self.marks,
+            hidden: self.hidden,
             early: self.early,
-            status,
-            whole,
+            read,
             split: None,
             pace_ms: 0,
         })
     }
 }
 
-/// What a strict reader makes of all bytes sent: the status of the first answer that is not an
-/// interim one (0 if its head is not whole) and whether that answer is whole.
-fn as_read(actions: &[Action]) -> (u16, bool) {
-    let mut bytes = Vec::new();
-    for action in actions {
-        if let Action::Send(part) = action {
-            bytes.extend_from_slice(part);
+/// An answer as it is asked for: a completion becomes a stream if one is wanted.
+fn answer_message(answer: &Answer, call: Call<'_>) -> Result<Message, String> {
+    if call.form.stream && call.form.dialect != Dialect::CountTokens && answer.status == 200 {
+        let (body, gzip) = match &answer.body {
+            Body::Gzip(inner) => (inner.as_ref(), true),
+            body => (body, false),
+        };
+        if let Body::Completion(completion) = body {
+            let stream = streamed(answer, completion, gzip, call)?;
+            let mut message = stream::message(&stream, call)?;
+            message.keep(answer.keep);
+            return Ok(message);
         }
     }
-    let mut rest = bytes.as_slice();
-    loop {
-        let Some(head) = Head::find(rest) else { return (0, false) };
-        let Some(status) = head.status() else { return (0, false) };
-        rest = &rest[head.len()..];
-        if matches!(status, 100 | 102..200) {
-            continue;
-        }
-        let Ok(framing) = wire::Framing::of_answer(&head, status) else { return (status, false) };
-        let mut reader = wire::BodyReader::new(framing);
-        if reader.feed(rest, |_| {}).is_err() {
-            return (status, false);
-        }
-        let ends_in_order = matches!(actions.last(), Some(Action::Close));
-        return (status, reader.done() || (ends_in_order && reader.ends_with_close()));
-    }
+    whole_message(answer, call)
 }
 
-fn amount(amount: &Amount, call: Call<'_>) -> Result<u64, String> {
-    match amount {
-        Amount::Fixed(n) => Ok(*n),
-        Amount::Named(name) if name == "{n}" => {
-            call.n.ok_or_else(|| "uses {n} and has no {n} in its name".to_owned())
-        }
-        Amount::Named(other) => Err(format!("{other:?} is neither a number nor \"{{n}}\"")),
+/// The stream of the same usage and about the same size.
+fn streamed(
+    answer: &Answer,
+    completion: &Completion,
+    gzip: bool,
+    call: Call<'_>,
+) -> Result<Stream, String> {
+    let events = (completion.size.value(call)? / EVENT_BYTES).max(1);
+    let framing = if answer.version == "HTTP/1.0" { Framing::None } else { answer.framing };
+    Ok(Stream {
+        version: answer.version.clone(),
+        reason: answer.reason.clone(),
+        headers: answer.headers.clone(),
+        framing: if framing == Framing::Length { Framing::Chunked } else { framing },
+        chunk_extension: answer.chunk_extension.clone(),
+        trailers: answer.trailers.clone(),
+        events: Amount::Fixed(events),
+        finish_reason: completion.finish_reason.clone(),
+        usage: if completion.usage { Report::Asked } else { Report::Never },
+        prompt_tokens: completion.prompt_tokens,
+        completion_tokens: completion.completion_tokens,
+        cached_tokens: completion.cached_tokens,
+        gzip,
+        batch: Amount::Fixed(if events > FEW_EVENTS { 16 } else { 1 }),
+        ..Stream::default()
+    })
+}
+
+/// A stream as it is asked for: without that, a completion of its usage, or its error.
+fn stream_message(stream: &Stream, call: Call<'_>) -> Result<Message, String> {
+    let wanted = call.form.stream && call.form.dialect != Dialect::CountTokens;
+    if wanted || stream.raw.is_some() {
+        return stream::message(stream, call);
     }
+    // what a stream of this call could not be must not be known only once it is asked for
+    stream::message(stream, call)?;
+    let mut answer = Answer { headers: stream.headers.clone(), ..Answer::default() };
+    if let Some(fault) = &stream.error {
+        answer.status = fault.status;
+        answer.body = Body::Error(ErrorBody {
+            message: fault.message.clone(),
+            kind: fault.kind.clone(),
+            code: fault.code.clone(),
+            usage: false,
+        });
+    } else {
+        answer.keep = if stream.cut.is_some() { Keep::HalfBody } else { Keep::All };
+        answer.headers.retain(|(name, _)| name != "content-encoding");
+        answer.body = Body::Completion(Completion {
+            usage: stream.usage != Report::Never,
+            prompt_tokens: stream.prompt_tokens,
+            completion_tokens: stream.completion_tokens,
+            cached_tokens: stream.cached_tokens,
+            ..Completion::default()
+        });
+    }
+    whole_message(&answer, call)
+}
+
+fn whole_message(answer: &Answer, call: Call<'_>) -> Result<Message, String> {
+    let wanted = Wanted {
+        model: call.model,
+        dialect: call.form.dialect,
+        status: answer.status,
+        size: body_size(&answer.body, call)?,
+    };
+    let Built { bytes: body, usage } = completion::build(&answer.body, &wanted);
+    let head = Head {
+        version: &answer.version,
+        status: answer.status,
+        reason: answer.reason.as_deref(),
+        content_type: answer.content_type.as_deref(),
+        headers: &answer.headers,
+        framing: answer.framing,
+        length: body.len(),
+    };
+    let head = head.bytes();
+    let framed = framed(answer, body)?;
+    let told = usage.map(|usage: Usage| (usage, true));
+    let mark = Mark { at: framed.len() as u64, usage: told, ..Mark::default() };
+    let pieces = vec![Piece::Bytes(framed, vec![mark])];
+    let mut message = Message { head, pieces, hidden: None };
+    message.keep(answer.keep);
+    Ok(message)
 }
 
 fn body_size(body: &Body, call: Call<'_>) -> Result<usize, String> {
     let size = match body {
-        Body::Completion(completion) => amount(&completion.size, call)?,
+        Body::Completion(completion) => completion.size.value(call)?,
         Body::Gzip(inner) => return body_size(inner, call),
         Body::Error(_) | Body::Text(_) => 0,
     };
@@ -212,39 +292,6 @@ fn body_size(body: &Body, call: Call<'_>) -> Result<usize, String> {
         return Err(format!("size {size} is above {BODY_BYTES_MAX}"));
     }
     usize::try_from(size).map_err(|_| format!("size {size}"))
-}
-
-fn head(answer: &Answer, length: usize) -> Vec<u8> {
-    let status = answer.status;
-    let mut head = format!("{} {status}", answer.version).into_bytes();
-    match answer.reason.as_deref().unwrap_or_else(|| reason(status)) {
-        "" => {}
-        reason => head.extend_from_slice(format!(" {reason}").as_bytes()),
-    }
-    head.extend_from_slice(b"\r\n");
-    let mut field = |name: &str, value: &[u8]| {
-        head.extend_from_slice(name.as_bytes());
-        head.extend_from_slice(b": ");
-        head.extend_from_slice(value);
-        head.extend_from_slice(b"\r\n");
-    };
-    if let Some(content_type) = &answer.content_type {
-        field("content-type", content_type.as_bytes());
-    }
-    for (name, value) in &answer.headers {
-        let value = completion::text_bytes(value);
-        match std::str::from_utf8(&value) {
-            Ok(text) => field(name, text.replace("{length}", &length.to_string()).as_bytes()),
-            Err(_) => field(name, &value),
-        }
-    }
-    match answer.framing {
-        Framing::Length => field("content-length", length.to_string().as_bytes()),
-        Framing::Chunked => field("transfer-encoding", b"chunked"),
-        Framing::None => {}
-    }
-    head.extend_from_slice(b"\r\n");
-    head
 }
 
 fn framed(answer: &Answer, body: Vec<u8>) -> Result<Vec<u8>, String> {
@@ -256,46 +303,8 @@ fn framed(answer: &Answer, body: Vec<u8>) -> Result<Vec<u8>, String> {
     }
     let mut out = Vec::with_capacity(body.len() + body.len() / answer.chunk_bytes * 8 + 64);
     for chunk in body.chunks(answer.chunk_bytes) {
-        let size = format!("{:x}{}\r\n", chunk.len(), answer.chunk_extension);
-        out.extend_from_slice(size.as_bytes());
-        out.extend_from_slice(chunk);
-        out.extend_from_slice(b"\r\n");
+        message::chunk(chunk, &answer.chunk_extension, &mut out);
     }
-    out.extend_from_slice(format!("0{}\r\n", answer.chunk_extension).as_bytes());
-    out.extend_from_slice(answer.trailers.as_bytes());
-    out.extend_from_slice(b"\r\n");
+    message::last_chunk(&answer.chunk_extension, &answer.trailers, &mut out);
     Ok(out)
-}
-
-fn reason(status: u16) -> &'static str {
-    match status {
-        100 => "Continue",
-        101 => "Switching Protocols",
-        102 => "Processing",
-        103 => "Early Hints",
-        200 => "OK",
-        201 => "Created",
-        204 => "No Content",
-        302 => "Found",
-        304 => "Not Modified",
-        307 => "Temporary Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        402 => "Payment Required",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        413 => "Content Too Large",
-        422 => "Unprocessable Content",
-        429 => "Too Many Requests",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        529 => "Overloaded",
-        _ => "Unknown",
-    }
 }

@@ -3,6 +3,8 @@
 
 use serde_json::json;
 
+use super::ask::Dialect;
+use super::gzip;
 use super::scenario::{Body, Completion, ErrorBody, Text};
 use super::script::Usage;
 
@@ -12,22 +14,38 @@ pub(super) struct Built {
     pub(super) usage: Option<Usage>,
 }
 
-/// Builds the body of `size` bytes (completions only) for `model`.
-pub(super) fn build(body: &Body, model: &str, size: usize) -> Built {
+/// What a body is built for.
+pub(super) struct Wanted<'a> {
+    pub(super) model: &'a str,
+    pub(super) dialect: Dialect,
+    /// The status it comes with.
+    pub(super) status: u16,
+    /// Bytes of a completion.
+    pub(super) size: usize,
+}
+
+/// Builds the body.
+pub(super) fn build(body: &Body, wanted: &Wanted<'_>) -> Built {
     match body {
-        Body::Completion(completion) => completion_body(completion, model, size),
-        Body::Error(error) => error_body(error),
+        Body::Completion(completion) if wanted.dialect == Dialect::CountTokens => {
+            // the count is the answer and no usage of anything
+            let count = json!({ "input_tokens": completion.prompt_tokens });
+            Built { bytes: count.to_string().into_bytes(), usage: None }
+        }
+        Body::Completion(completion) => completion_body(completion, wanted),
+        Body::Error(error) => error_body(error, wanted),
         Body::Text(text) => Built { bytes: text_bytes(text), usage: None },
         Body::Gzip(inner) => {
-            let Built { bytes, usage } = build(inner, model, size);
-            Built { bytes: gzip_stored(&bytes), usage }
+            let Built { bytes, usage } = build(inner, wanted);
+            Built { bytes: gzip::whole(&bytes), usage }
         }
     }
 }
 
 /// The completion of `ok`, padded to `size` bytes.
 pub(crate) fn usual(size: usize) -> Vec<u8> {
-    build(&Body::default(), "ok", size).bytes
+    let wanted = Wanted { model: "ok", dialect: Dialect::Chat, status: 200, size };
+    build(&Body::default(), &wanted).bytes
 }
 
 /// The bytes of a text.
@@ -38,17 +56,22 @@ pub(super) fn text_bytes(text: &Text) -> Vec<u8> {
     }
 }
 
-fn completion_body(completion: &Completion, model: &str, size: usize) -> Built {
+fn completion_body(completion: &Completion, wanted: &Wanted<'_>) -> Built {
     let usage = completion.usage.then_some(Usage {
         prompt_tokens: completion.prompt_tokens,
         completion_tokens: completion.completion_tokens,
         cached_tokens: completion.cached_tokens,
     });
-    let model = json!(model).to_string();
-    let (before, after) = around_content(completion, &model, usage.as_ref());
+    let model = json!(wanted.model).to_string();
+    let (before, after) = match wanted.dialect {
+        Dialect::Messages => around_text(completion, &model, usage.as_ref()),
+        Dialect::Chat | Dialect::CountTokens | Dialect::None => {
+            around_content(completion, &model, usage.as_ref())
+        }
+    };
     // words, not one letter repeated: what reads the content should meet ordinary text
     const WORDS: &[u8] = b"The toll is counted once and the road stays open. ";
-    let pad = size.saturating_sub(before.len() + after.len());
+    let pad = wanted.size.saturating_sub(before.len() + after.len());
     let mut bytes = before.into_bytes();
     bytes.extend(WORDS.iter().cycle().take(pad));
     bytes.extend_from_slice(after.as_bytes());
@@ -81,12 +104,60 @@ fn around_content(completion: &Completion, model: &str, usage: Option<&Usage>) -
     (before, after)
 }
 
-fn error_body(error: &ErrorBody) -> Built {
-    let mut body = json!({ "error": {
-        "message": error.message, "type": error.kind, "param": null, "code": error.code,
-    }});
+/// The same as a message.
+fn around_text(completion: &Completion, model: &str, usage: Option<&Usage>) -> (String, String) {
+    let before = format!(
+        "{{\"id\":\"msg_standin\",\"type\":\"message\",\"role\":\"assistant\",\"model\":{model},\
+         \"content\":[{{\"type\":\"text\",\"text\":\""
+    );
+    let usage = usage.map_or_else(String::new, |usage| {
+        format!(
+            ",\"usage\":{{\"input_tokens\":{},\"cache_creation_input_tokens\":0,\
+             \"cache_read_input_tokens\":{},\"output_tokens\":{},\"service_tier\":\"standard\"}}",
+            usage.prompt_tokens.saturating_sub(usage.cached_tokens),
+            usage.cached_tokens,
+            usage.completion_tokens,
+        )
+    });
+    let after = format!(
+        "\"}}],\"stop_reason\":{},\"stop_sequence\":null{usage}{}}}",
+        json!(stop_reason(&completion.finish_reason)),
+        completion.members,
+    );
+    (before, after)
+}
+
+/// A finish reason of chat in the words of messages.
+pub(super) fn stop_reason(finish_reason: &str) -> &str {
+    match finish_reason {
+        "stop" => "end_turn",
+        "length" => "max_tokens",
+        "tool_calls" => "tool_use",
+        "content_filter" => "refusal",
+        other => other,
+    }
+}
+
+fn error_body(error: &ErrorBody, wanted: &Wanted<'_>) -> Built {
     let usage = Usage { prompt_tokens: 512, completion_tokens: 8, cached_tokens: 0 };
-    if error.usage {
+    let messages = matches!(wanted.dialect, Dialect::Messages | Dialect::CountTokens);
+    let mut body = if messages {
+        json!({
+            "type": "error",
+            "error": { "type": error_type(wanted.status), "message": error.message },
+            "request_id": "req_standin",
+        })
+    } else {
+        json!({ "error": {
+            "message": error.message, "type": error.kind, "param": null, "code": error.code,
+        }})
+    };
+    if error.usage && messages {
+        body["usage"] = json!({
+            "input_tokens": usage.prompt_tokens,
+            "output_tokens": usage.completion_tokens,
+        });
+    } else if error.usage {
         body["usage"] = json!({
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
@@ -96,24 +167,18 @@ fn error_body(error: &ErrorBody) -> Built {
     Built { bytes: body.to_string().into_bytes(), usage: error.usage.then_some(usage) }
 }
 
-/// A valid gzip member of stored blocks: nothing here needs it smaller, only compressed in name.
-fn gzip_stored(bytes: &[u8]) -> Vec<u8> {
-    const BLOCK_MAX: usize = 0xffff;
-    let mut out = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-    let mut rest = bytes;
-    loop {
-        let (block, after) = rest.split_at(rest.len().min(BLOCK_MAX));
-        let length = u16::try_from(block.len()).unwrap_or(u16::MAX);
-        out.push(u8::from(after.is_empty()));
-        out.extend_from_slice(&length.to_le_bytes());
-        out.extend_from_slice(&(!length).to_le_bytes());
-        out.extend_from_slice(block);
-        rest = after;
-        if rest.is_empty() {
-            break;
-        }
+/// The type that messages give an error of a status.
+fn error_type(status: u16) -> &'static str {
+    match status {
+        401 => "authentication_error",
+        402 => "billing_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        400..=499 => "invalid_request_error",
+        504 => "timeout_error",
+        200 | 503 | 529 => "overloaded_error",
+        _ => "api_error",
     }
-    out.extend_from_slice(&crc32fast::hash(bytes).to_le_bytes());
-    out.extend_from_slice(&((bytes.len() & 0xffff_ffff) as u32).to_le_bytes());
-    out
 }

@@ -59,6 +59,8 @@ pub(super) struct Connection {
     reading: Option<Reading>,
     wake_at: Option<Instant>,
     continue_sent: bool,
+    /// The request whose script hangs: it ends when the peer leaves.
+    hung: Option<u64>,
 }
 
 enum Step {
@@ -82,6 +84,7 @@ impl Connection {
             reading: None,
             wake_at: None,
             continue_sent: false,
+            hung: None,
         }
     }
 
@@ -118,17 +121,22 @@ impl Connection {
         match self.phase {
             Phase::Playing(_) => self.resume(context),
             Phase::Reading => Fate::Keep,
-            Phase::Draining | Phase::Lingering => Fate::Drop,
+            Phase::Draining | Phase::Lingering => {
+                self.hung = None;
+                Fate::Drop
+            }
         }
     }
 
     /// The connection is going: a script cut short is noted as such.
     pub(super) fn close(self, context: &mut Context) {
+        let mut left = self.hung;
         if let Phase::Playing(run) = &self.phase {
-            if let Some(sequence) = run.sequence {
-                context.tally.peer_left(sequence);
-            }
+            left = run.sequence;
             run.end(false, context);
+        }
+        if let Some(sequence) = left {
+            context.tally.peer_left(sequence);
         }
     }
 
@@ -243,7 +251,7 @@ impl Connection {
                 let script = pages::answer(own, context);
                 return self.play(script, None, last, len, context);
             }
-            Page::Chat => context.chat(request, self.number, self.requests),
+            Page::Call(dialect) => context.call(dialect, request, self.number, self.requests),
             Page::Unknown => context.unknown(request, self.number, self.requests),
         };
         self.requests += 1;
@@ -307,7 +315,7 @@ impl Connection {
                 }
                 Action::Close => return self.end_in_order(context),
                 Action::CloseHard | Action::Reset => {
-                    run.end(script.whole, context);
+                    run.end(script.read.whole, context);
                     if *action == Action::Reset && loopback::reset_on_close(&self.stream).is_err() {
                         context.trouble += 1;
                     }
@@ -316,6 +324,7 @@ impl Connection {
                 }
                 Action::Hang => {
                     run.end(false, context);
+                    self.hung = run.sequence;
                     return self.stay(script.early.is_some(), HANG, context);
                 }
             }
@@ -327,7 +336,7 @@ impl Connection {
             if run.last {
                 return self.end_in_order(context);
             }
-            run.end(run.script.whole, context);
+            run.end(run.script.read.whole, context);
         }
         self.phase = Phase::Reading;
         Fate::Keep
@@ -339,7 +348,7 @@ impl Connection {
         let mut early = false;
         if let Phase::Playing(run) = &self.phase {
             early = run.script.early.is_some();
-            run.end(run.script.whole, context);
+            run.end(run.script.read.whole, context);
         }
         if self.stream.shutdown(Shutdown::Write).is_err() {
             return Fate::Drop;

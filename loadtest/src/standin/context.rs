@@ -4,8 +4,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
+use super::ask::{self, Ask, Dialect, Form};
 use super::library::Library;
-use super::model;
 use super::pages;
 use super::request::Request;
 use super::script::{Play, Rounds, Script};
@@ -46,18 +46,21 @@ impl Context {
 
     /// After how many bytes of its body the request is answered, if before the end.
     pub(super) fn early(&mut self, request: &Request<'_>) -> Option<u64> {
-        self.library.play(model::find(request.body)?).early()
+        // the same in every form
+        self.library.play(ask::model(request.body)?, Form::default()).early()
     }
 
-    /// The script of a chat request, and its number in the tally.
-    pub(super) fn chat(
+    /// The script of a call, and its number in the tally.
+    pub(super) fn call(
         &mut self,
+        dialect: Dialect,
         request: &Request<'_>,
         connection: u64,
         on_connection: u64,
     ) -> (Rc<Script>, u64) {
-        let model = model::find(request.body).unwrap_or_default();
-        let play = self.library.play(model);
+        let Ask { model, stream, include_usage } = Ask::read(request.body);
+        let form = Form { dialect, stream, include_usage };
+        let play = self.library.play(model, form);
         let round = match play.rounds {
             Rounds::Same => 0,
             Rounds::Connection => usize::try_from(on_connection).unwrap_or(usize::MAX),
@@ -70,10 +73,11 @@ impl Context {
             &Note {
                 connection,
                 on_connection,
+                form,
                 model,
                 script: &play.name,
                 played: Some(&script),
-                status: script.status,
+                status: script.read.status,
             },
         );
         (script, sequence)
@@ -90,10 +94,11 @@ impl Context {
         let note = Note {
             connection,
             on_connection,
+            form: Form::default(),
             model: b"",
             script: &self.none,
             played: None,
-            status: script.status,
+            status: script.read.status,
         };
         let sequence = self.tally.note(request, &note);
         (script, sequence)
@@ -114,10 +119,11 @@ impl Context {
         let note = Note {
             connection,
             on_connection,
+            form: Form::default(),
             model: b"",
             script: &self.malformed,
             played: None,
-            status: script.status,
+            status: script.read.status,
         };
         let sequence = self.tally.note(&request, &note);
         (script, sequence)

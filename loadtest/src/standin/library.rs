@@ -1,22 +1,26 @@
 //! Model name → scripts. A name may be a scenario, one of a family (`slow-50`), either with
-//! `+split=N` and `+pace=MS` behind it, or anything else, which plays `ok`. Bound: `PLAYS_MAX`
-//! names are kept compiled; beyond that a name is compiled each time.
+//! numbers behind it (`+split=N`, `+pace=MS`; of streams `+events`, `+text`, `+every`, `+batch`),
+//! or anything else, which plays `ok`. Bound: `PLAYS_MAX` names are kept compiled; beyond that a
+//! name is compiled each time.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::compile::{self, Call, ScenarioError};
+use super::ask::Form;
+use super::call::Call;
+use super::compile::{self, ScenarioError};
 use super::scenario::{File, Scenario};
 use super::script::Play;
 
 /// The scenarios that come with the package.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("whole.toml", include_str!("../../scenarios/whole.toml")),
     ("status.toml", include_str!("../../scenarios/status.toml")),
     ("framing.toml", include_str!("../../scenarios/framing.toml")),
     ("broken.toml", include_str!("../../scenarios/broken.toml")),
+    ("stream.toml", include_str!("../../scenarios/stream.toml")),
 ];
 
 /// Compiled names kept: more than there are scenarios and families in use at once.
@@ -51,12 +55,15 @@ impl fmt::Display for LibraryError {
 
 impl std::error::Error for LibraryError {}
 
+/// The plays of one name, by form.
+type Forms = [Option<Rc<Play>>; Form::COUNT];
+
 /// All scenarios.
 #[derive(Debug)]
 pub(super) struct Library {
     scenarios: Vec<Scenario>,
     by_name: HashMap<String, usize>,
-    plays: HashMap<Box<[u8]>, Rc<Play>>,
+    plays: HashMap<Box<[u8]>, Forms>,
     default: usize,
 }
 
@@ -76,9 +83,7 @@ impl Library {
             let file: File =
                 toml::from_str(&text).map_err(|error| LibraryError::Shape(path, error))?;
             for scenario in file.scenario {
-                let n = scenario.name.contains("{n}").then_some(1);
-                let call = Call { model: &scenario.name, n, ..Call::default() };
-                compile::play(&scenario, call).map_err(LibraryError::Scenario)?;
+                check(&scenario).map_err(LibraryError::Scenario)?;
                 by_name.insert(scenario.name.clone(), scenarios.len());
                 scenarios.push(scenario);
             }
@@ -98,62 +103,84 @@ impl Library {
         list
     }
 
-    /// What `model` plays.
-    pub(super) fn play(&mut self, model: &[u8]) -> Rc<Play> {
-        if let Some(play) = self.plays.get(model) {
+    /// What `model` plays to a request of this form.
+    pub(super) fn play(&mut self, model: &[u8], form: Form) -> Rc<Play> {
+        let found = self.plays.get(model).and_then(|forms| forms[form.index()].as_ref());
+        if let Some(play) = found {
             return Rc::clone(play);
         }
-        let play = Rc::new(self.compile(model));
-        if self.plays.len() < PLAYS_MAX {
-            self.plays.insert(model.into(), Rc::clone(&play));
+        let play = Rc::new(self.compile(model, form));
+        if self.plays.len() < PLAYS_MAX || self.plays.contains_key(model) {
+            let forms = self.plays.entry(model.into()).or_default();
+            forms[form.index()] = Some(Rc::clone(&play));
         }
         play
     }
 
-    fn compile(&self, model: &[u8]) -> Play {
+    fn compile(&self, model: &[u8], form: Form) -> Play {
         let text = String::from_utf8_lossy(model);
         let (scenario, call) = self.find(&text);
-        compile::play(scenario, call)
+        compile::play(scenario, Call { form, ..call })
             .or_else(|_| {
                 // a number out of bounds in a family's name: as any unknown name
-                let call = Call { model: &text, ..Call::default() };
+                let call = Call { model: &text, form, ..Call::default() };
                 compile::play(&self.scenarios[self.default], call)
             })
             .unwrap_or_else(|error| unreachable!("checked when loaded: {error}"))
     }
 
     fn find<'a>(&'a self, model: &'a str) -> (&'a Scenario, Call<'a>) {
+        let none = Call { model, ..Call::default() };
         let mut parts = model.split('+');
         let name = parts.next().unwrap_or(model);
-        let mut call = Call { model, ..Call::default() };
+        let mut call = none;
         for part in parts {
             match part.split_once('=').map(|(key, n)| (key, n.parse::<u64>())) {
-                Some(("split", Ok(n @ 1..))) => call.split = usize::try_from(n).ok(),
-                Some(("pace", Ok(n))) => call.pace_ms = Some(n),
-                _ => return (&self.scenarios[self.default], Call { model, ..Call::default() }),
+                Some((key, Ok(n))) if call.set(key, n) => {}
+                _ => return (&self.scenarios[self.default], none),
             }
         }
         if let Some(&at) = self.by_name.get(name) {
             return (&self.scenarios[at], call);
         }
-        if let Some((family, n)) = name.rsplit_once('-').and_then(family)
-            && let Some(&at) = self.by_name.get(&family)
+        let numbered = |name: &'a str| {
+            let (name, digits) = name.rsplit_once('-')?;
+            Some((name, number(digits)?))
+        };
+        let Some((name, last)) = numbered(name) else {
+            return (&self.scenarios[self.default], none);
+        };
+        if let Some(&at) = self.by_name.get(&format!("{name}-{{n}}")) {
+            return (&self.scenarios[at], Call { n: Some(last), ..call });
+        }
+        if let Some((name, first)) = numbered(name)
+            && let Some(&at) = self.by_name.get(&format!("{name}-{{n}}-{{m}}"))
         {
-            return (&self.scenarios[at], Call { n: Some(n), ..call });
+            return (&self.scenarios[at], Call { n: Some(first), m: Some(last), ..call });
         }
         (&self.scenarios[self.default], call)
     }
 }
 
-/// `("slow", "50")` → (`slow-{n}`, 50); `k` and `m` are powers of 1,024.
-fn family((name, digits): (&str, &str)) -> Option<(String, u64)> {
+/// Whether a scenario can be played, whole and as a stream.
+fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
+    let number = |name: &str| scenario.name.contains(name).then_some(1);
+    let call =
+        Call { model: &scenario.name, n: number("{n}"), m: number("{m}"), ..Call::default() };
+    for form in Form::all() {
+        compile::play(scenario, Call { form, ..call })?;
+    }
+    Ok(())
+}
+
+/// `k` and `m` behind the digits are powers of 1,024.
+fn number(digits: &str) -> Option<u64> {
     let (digits, shift) = match digits.as_bytes().last()? {
         b'k' => (&digits[..digits.len() - 1], 10),
         b'm' => (&digits[..digits.len() - 1], 20),
         _ => (digits, 0),
     };
-    let n = crate::wire::number(digits.as_bytes())?;
-    Some((format!("{name}-{{n}}"), n.checked_mul(1 << shift)?))
+    crate::wire::number(digits.as_bytes())?.checked_mul(1 << shift)
 }
 
 fn read_folder(folder: &Path) -> Result<Vec<(String, String)>, LibraryError> {

@@ -1,24 +1,29 @@
-//! A provider that answers by script: HTTP/1.1, `POST …/chat/completions`, the *model name*
-//! selects the scenario (`loadtest/scenarios`). It records what it received and what it answered;
-//! the gateway's `x-tollgate-request-id` joins the two sides.
+//! A provider that answers by script: HTTP/1.1, `POST …/chat/completions`, `…/messages` and
+//! `…/messages/count_tokens`, whole and as streams; the *model name* selects the scenario
+//! (`loadtest/scenarios`). It records what it received and what it answered; the gateway's
+//! `x-tollgate-request-id` joins the two sides.
 //!
-//! Deliberately not: authentication, limits, truth of any token count. Streams are further kinds
-//! of step. Invariants: requests of a connection are answered in order; loopback only; nothing is
-//! read while a script waits. Bounds: named constants in `server`, `request`, `tally`, `context`.
+//! Deliberately not: authentication, limits, truth of any token count. Invariants: requests of
+//! a connection are answered in order; loopback only; nothing is read while a script waits.
+//! Bounds: named constants in `server`, `request`, `tally`, `context`, `stream`.
 
 mod args;
+mod ask;
+mod call;
 mod compile;
 mod completion;
 mod connection;
 mod context;
+mod gzip;
 mod library;
-mod model;
+mod message;
 mod pages;
 mod request;
 mod run;
 mod scenario;
 mod script;
 mod server;
+mod stream;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -33,10 +38,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub use args::main_from_args;
+pub use ask::Dialect;
 pub use compile::ScenarioError;
 pub(crate) use completion::usual;
 pub use library::LibraryError;
-pub use script::Usage;
+pub use script::{Digest, Usage};
 pub use tally::{Counts, ENTRIES_MAX, Entry, hashed};
 
 use crate::clock;

@@ -1,16 +1,18 @@
-//! The paths of the stand-in's port: chat completions under any prefix, and its own pages. Own
+//! The paths of the stand-in's port: calls under any prefix, and its own pages. Own
 //! pages are built whole in memory; the tally's bound is theirs.
 
 use std::rc::Rc;
 
+use super::ask::Dialect;
 use super::context::Context;
-use super::script::{Action, Script};
+use super::script::{self, Action, Script};
 use crate::wire::{Fault, number};
 
 /// What a path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Page {
-    Chat,
+    /// A call in this dialect.
+    Call(Dialect),
     Own(Own),
     Unknown,
 }
@@ -26,13 +28,24 @@ pub(super) enum Own {
     Scenarios,
 }
 
+/// How the paths of calls end.
+const CALLS: [(&[u8], Dialect); 3] = [
+    (b"/chat/completions", Dialect::Chat),
+    (b"/messages", Dialect::Messages),
+    (b"/messages/count_tokens", Dialect::CountTokens),
+];
+
 /// Finds the page.
 pub(super) fn page(method: &[u8], target: &[u8]) -> Page {
     let mut parts = target.splitn(2, |&byte| byte == b'?');
     let path = parts.next().unwrap_or_default();
     let query = parts.next().unwrap_or_default();
-    if method == b"POST" && path.ends_with(b"/chat/completions") {
-        return Page::Chat;
+    if method == b"POST" {
+        for (end, dialect) in CALLS {
+            if path.ends_with(end) {
+                return Page::Call(dialect);
+            }
+        }
     }
     let own = match (method, path) {
         (b"GET", b"/healthz") => Own::Health,
@@ -117,12 +130,14 @@ fn page_with(status: u16, content_type: &str, fields: &str, body: &[u8]) -> Rc<S
     )
     .into_bytes();
     bytes.extend_from_slice(body);
+    let actions = vec![Action::Send(bytes.into())];
     Rc::new(Script {
-        actions: vec![Action::Send(bytes.into())],
+        read: script::read(&actions, u64::MAX, None),
+        actions,
+        marks: Vec::new(),
+        hidden: None,
         early: None,
-        status,
         usage: None,
-        whole: true,
         split: None,
         pace_ms: 0,
     })

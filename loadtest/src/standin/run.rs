@@ -64,7 +64,7 @@ impl Run {
     /// Notes in the tally that it is over.
     pub(super) fn end(&self, whole: bool, context: &mut Context) {
         if let Some(sequence) = self.sequence {
-            context.tally.end(sequence, self.sent_bytes, whole);
+            context.tally.end(sequence, &self.script, self.sent_bytes, whole);
         }
     }
 }

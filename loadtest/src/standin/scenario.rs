@@ -1,7 +1,9 @@
 //! The shape of a scenario file, as written. No behaviour: `compile` gives it meaning. A new
-//! scenario is a new table, not new code; streams will come as further kinds of step.
+//! scenario is a new table, not new code. Streams have a file of their own.
 
 use serde::Deserialize;
+
+use super::stream::Stream;
 
 /// One file.
 #[derive(Debug, Deserialize)]
@@ -15,7 +17,7 @@ pub(super) struct File {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Scenario {
-    /// The model name, or a name ending in `{n}` for a family with one number.
+    /// The model name, or one ending in `{n}` or `{n}-{m}` for a family with one or two numbers.
     pub(super) name: String,
     /// What it stands for, in one line.
     pub(super) about: String,
@@ -54,8 +56,10 @@ pub(super) enum Count {
 pub(super) enum Step {
     /// Waits for so many bytes of the body, not for all of it; only as the first step.
     Read(Amount),
-    /// Sends a message, whole or cut.
+    /// Sends a message, whole or cut. A completion becomes a stream if the request wants one.
     Answer(Box<Answer>),
+    /// Sends a stream, whole or cut.
+    Stream(Box<Stream>),
     /// Sends bytes as they are.
     Send(Text),
     /// Waits.
@@ -70,7 +74,7 @@ pub(super) enum Step {
     Hang,
 }
 
-/// A number, or `"{n}"` for the number in the scenario's name.
+/// A number, or `"{n}"` or `"{m}"` for one in the scenario's name.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Amount {
@@ -157,7 +161,7 @@ pub(super) enum Keep {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) enum Body {
-    /// A chat completion.
+    /// A completion in the dialect of the path.
     Completion(Completion),
     /// An error in the shape of the provider.
     Error(ErrorBody),
@@ -173,7 +177,7 @@ impl Default for Body {
     }
 }
 
-/// A chat completion; its content is padded so that the body has the size.
+/// A completion; its content is padded so that the body has the size.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct Completion {

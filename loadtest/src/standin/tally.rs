@@ -4,11 +4,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::ask::{Dialect, Form};
 use super::request::Request;
-use super::script::{Script, Usage};
+use super::script::{Digest, Script, Sent, Usage};
+use crate::clock;
 use crate::wire::{Framing, Head};
 
 /// Entries kept unless configured otherwise: a minute of a busy test.
@@ -57,6 +60,12 @@ pub struct Entry {
     /// Usage that the answer reports, if it is sent whole.
     #[serde(flatten)]
     pub usage: Usage,
+    /// The dialect of the path.
+    pub dialect: Dialect,
+    /// A stream was asked for.
+    pub stream: bool,
+    /// `stream_options.include_usage` was true.
+    pub include_usage: bool,
     /// Bytes of the answer given to the kernel.
     pub sent_bytes: u64,
     /// A whole answer was given to the kernel.
@@ -65,6 +74,23 @@ pub struct Entry {
     pub ended: bool,
     /// The peer ended or broke the connection before the script had ended.
     pub peer_left: bool,
+    /// Milliseconds from the request's arrival to that.
+    pub left_after_ms: Option<u64>,
+    /// Events of a stream given to the kernel whole; comments are none. This and what follows is
+    /// known once the script has ended.
+    pub events_sent: u64,
+    /// Those of them that carry content.
+    pub content_events_sent: u64,
+    /// `[DONE]` or `message_stop` was given to the kernel whole.
+    pub terminator_sent: bool,
+    /// The last usage given to the kernel, running or final.
+    pub usage_sent: Usage,
+    /// That was the final count.
+    pub usage_final: bool,
+    /// What a reader of the bytes sent has as content of the body …
+    pub content: Digest,
+    /// … and what of it a client has to see that did not ask for usage: without that chunk.
+    pub shown: Digest,
     /// Names in lower case, in order; values of credentials as `crc32:…`.
     pub headers: Vec<(String, String)>,
     /// `length`, `chunked` or `none`.
@@ -104,6 +130,7 @@ pub struct Counts {
 pub(super) struct Note<'a> {
     pub(super) connection: u64,
     pub(super) on_connection: u64,
+    pub(super) form: Form,
     pub(super) model: &'a [u8],
     pub(super) script: &'a Rc<str>,
     pub(super) played: Option<&'a Script>,
@@ -118,11 +145,12 @@ struct Record {
     connection: u64,
     on_connection: u64,
     status: u16,
+    form: Form,
     usage: Usage,
-    sent_bytes: u64,
-    sent_whole: bool,
+    arrived: Instant,
+    sent: Sent,
     ended: bool,
-    peer_left: bool,
+    left: Option<Duration>,
     framing: &'static str,
     body_bytes: u64,
     body_crc32: u32,
@@ -205,11 +233,12 @@ impl Tally {
             connection: note.connection,
             on_connection: note.on_connection,
             status: note.status,
+            form: note.form,
             usage: note.played.and_then(|script| script.usage).unwrap_or_default(),
-            sent_bytes: 0,
-            sent_whole: false,
+            arrived: clock::now(),
+            sent: Sent::default(),
             ended: false,
-            peer_left: false,
+            left: None,
             framing: match request.framing {
                 Framing::Length(_) => "length",
                 Framing::Chunked => "chunked",
@@ -221,12 +250,11 @@ impl Tally {
         sequence
     }
 
-    /// Notes how the answer of `sequence` ended.
-    pub(super) fn end(&mut self, sequence: u64, sent_bytes: u64, whole: bool) {
+    /// Notes how the answer of `sequence` ended: after so many bytes of `script`.
+    pub(super) fn end(&mut self, sequence: u64, script: &Script, bytes: u64, whole: bool) {
         self.whole += u64::from(whole);
         if let Some(record) = self.record(sequence) {
-            record.sent_bytes = sent_bytes;
-            record.sent_whole = whole;
+            record.sent = script.sent(bytes, whole);
             record.ended = true;
         }
     }
@@ -234,7 +262,7 @@ impl Tally {
     /// Notes that the peer of `sequence` is gone before the end.
     pub(super) fn peer_left(&mut self, sequence: u64) {
         if let Some(record) = self.record(sequence) {
-            record.peer_left = true;
+            record.left.get_or_insert_with(|| clock::now() - record.arrived);
         }
     }
 
@@ -324,10 +352,21 @@ fn entry(sequence: u64, record: &Record) -> Entry {
         script: record.script.to_string(),
         status: record.status,
         usage: record.usage,
-        sent_bytes: record.sent_bytes,
-        sent_whole: record.sent_whole,
+        dialect: record.form.dialect,
+        stream: record.form.stream,
+        include_usage: record.form.include_usage,
+        sent_bytes: record.sent.bytes,
+        sent_whole: record.sent.whole,
         ended: record.ended,
-        peer_left: record.peer_left,
+        peer_left: record.left.is_some(),
+        left_after_ms: record.left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
+        events_sent: record.sent.events,
+        content_events_sent: record.sent.content_events,
+        terminator_sent: record.sent.terminator,
+        usage_sent: record.sent.usage,
+        usage_final: record.sent.usage_final,
+        content: record.sent.content,
+        shown: record.sent.shown,
         headers: head.fields().flatten().map(shown).collect(),
         framing: record.framing,
         body_bytes: record.body_bytes,

@@ -113,6 +113,10 @@ fn provider(
             let why = "has no path: providers of kind openai mostly want /v1 at its end";
             findings.warn(text.at, format!("base_url {why}"));
         }
+        if kind == Some(ProviderKind::Anthropic) && url.path.ends_with("/v1") {
+            let why = "ends in /v1: calls to providers of kind anthropic add it themselves";
+            findings.warn(text.at, format!("base_url {why}"));
+        }
         Some(url)
     });
     let mode = terms::provider_mode(written, default_mode, findings);
@@ -175,11 +179,15 @@ fn credentials(
 }
 
 fn unique_providers(file: &File, findings: &mut Findings<'_>) {
-    let (mut names, mut patterns) = (Seen::new("provider"), Seen::new("pattern of models"));
+    let mut names = Seen::new("provider");
+    // Of each kind on its own: a call goes to a provider that speaks its dialect.
+    let mut patterns: HashMap<&str, Seen<'_>> = HashMap::new();
     for provider in &file.providers {
         if let Some(name) = &provider.name {
             names.note(name, findings);
         }
+        let kind = provider.kind.as_ref().map_or("", |kind| &*kind.value);
+        let patterns = patterns.entry(kind).or_insert_with(|| Seen::new("pattern of models"));
         for model in &provider.models {
             patterns.note(model, findings);
         }

@@ -273,10 +273,26 @@ fn a_price_file_replaces_the_built_in_prices() {
 }
 
 #[test]
+fn a_model_may_be_served_in_either_dialect() {
+    let served = FULL
+        .replace(
+            "base_url = \"http://127.0.0.1:9001\"",
+            "base_url = \"http://127.0.0.1:9001\"\nmodels = [\"gpt-*\"]",
+        )
+        .replace("default = \"fast\"", "default = \"claude/opus\"");
+    let config = good(&format!(
+        "{served}\n[[model]]\nname = \"m\"\ncandidates = [{{ provider = \"claude\" }}]"
+    ));
+    assert_eq!(config.snapshot.models["m"].candidates[0].provider, ProviderId(1));
+    assert!(config.snapshot.providers.iter().all(|provider| provider.serves("gpt-5")));
+}
+
+#[test]
 fn what_is_allowed_and_probably_not_meant_is_a_warning_with_its_line() {
     let text =
         format!("{FULL}\n[[model]]\nname = \"m\"\ncandidates = [{{ provider = \"openai\" }}]")
-            .replace("\"127.0.0.1:5180\"", "\"0.0.0.0:5180\"");
+            .replace("\"127.0.0.1:5180\"", "\"0.0.0.0:5180\"")
+            .replace("127.0.0.1:9001", "127.0.0.1:9001/v1");
     let config = good(&text);
     let warnings: Vec<String> =
         config.warnings.iter().map(|warning| warning.located("t")).collect();
@@ -284,6 +300,7 @@ fn what_is_allowed_and_probably_not_meant_is_a_warning_with_its_line() {
         warnings,
         [
             "t:4:8: \"data\" in [listen] is reachable from other machines, without TLS",
+            "t:21:12: base_url ends in /v1: calls to providers of kind anthropic add it themselves",
             "t:81:15: no price is known for \"m\" of provider \"openai\": its calls count as zero, \
              and keys with a budget cannot make them",
         ]
@@ -292,12 +309,12 @@ fn what_is_allowed_and_probably_not_meant_is_a_warning_with_its_line() {
 
 #[test]
 fn a_report_tells_all_and_no_secret() {
-    let config = good(FULL);
+    let config = good(&FULL.replace("\"127.0.0.1:5180\"", "\"0.0.0.0:5180\""));
     let text = check::report(&config);
     for part in [
-        "tollgate.toml: usable",
+        "tollgate.toml:4:8: \"data\" in [listen] is reachable",
         "node       edge-1",
-        "data 127.0.0.1:5180, admin [::1]:5181",
+        "data 0.0.0.0:5180, admin [::1]:5181",
         "shards     2, driver epoll",
         "openai (openai) at http://api.openai.test/v1, serves gpt-*, o3",
         "claude (anthropic) at http://127.0.0.1:9001\n",
@@ -311,6 +328,7 @@ fn a_report_tells_all_and_no_secret() {
     }
     let json: serde_json::Value = serde_json::from_str(&check::report_json(&config)).unwrap();
     assert_eq!(json["usable"], true);
+    assert_eq!(json["warnings"][0]["line"], 4);
     assert_eq!(json["providers"][1]["dialled"], "127.0.0.1:9001");
     assert_eq!(json["models"][0]["candidates"][0]["model"], "gpt-4o-mini");
     assert_eq!(json["keys"], 3);

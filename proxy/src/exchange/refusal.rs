@@ -44,8 +44,6 @@ pub enum Refusal {
     },
     /// The route is known and not served yet.
     NotImplemented,
-    /// The route is served, but not as a stream yet.
-    StreamNotServed,
     /// The body is not what the route takes.
     InvalidRequest {
         /// The member at fault, if one is.
@@ -249,11 +247,6 @@ impl Refusal {
             Refusal::NotImplemented => Face {
                 never_retry: true,
                 ..face(501, "not_implemented", "This route is known here and not served yet.")
-            },
-            Refusal::StreamNotServed => Face {
-                never_retry: true,
-                param: Some("stream"),
-                ..face(501, "not_implemented", "Streams are not served yet: send stream false.")
             },
             Refusal::NodeBusy => Face {
                 retry_after_s: Some(BUSY_RETRY_AFTER_S),

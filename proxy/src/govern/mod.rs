@@ -28,7 +28,7 @@ pub type Governance = stack![Expiry, InFlight, Requests, Models, Money];
 
 /// The layers of routes that cost nothing: the model list, and counting tokens. A client asks for
 /// dozens of counts within a blink, so they have no part in the requests of the minute.
-pub type Passing = stack![Expiry, InFlight];
+pub type Passing = stack![Expiry, InFlight, Models];
 
 /// What those took.
 pub type PassingHeld = <Passing as Layer>::Hold;

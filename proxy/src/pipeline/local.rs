@@ -64,9 +64,11 @@ async fn body_of<I: Io>(
             admitted.map_err(|refusal| Unserved::Refused(refusal, Rest::Read))?;
             Ok((200, models(&snapshot, bundle.limits.models.as_ref(), request.anthropic)))
         }
-        Route::ChatCompletions | Route::Responses | Route::Unserved(_) => {
-            Err(Unserved::Refused(Refusal::NotImplemented, Rest::Unread))
-        }
+        Route::ChatCompletions
+        | Route::Messages
+        | Route::CountTokens
+        | Route::Responses
+        | Route::Unserved(_) => Err(Unserved::Refused(Refusal::NotImplemented, Rest::Unread)),
     }
 }
 

@@ -7,22 +7,26 @@
 use super::attribution::{self, Marks, Names};
 use super::body::Received;
 use super::held::{Held, Stage};
+use super::leaving::Leaving;
 use super::refuse::Origin;
 use super::resolve::Plan;
 use super::settle;
 use crate::config::snapshot::Snapshot;
+use crate::exchange::call::{Dialect, Route};
 use crate::exchange::demand::Demand;
 use crate::exchange::ids::REQUEST_ID_TEXT;
 use crate::exchange::places::Places;
 use crate::exchange::plan::Candidate;
 use crate::exchange::price::PriceIx;
 use crate::exchange::refusal::Refusal;
-use crate::exchange::rules::WhenFull;
+use crate::exchange::rules::{EndingRules, WhenFull};
 use crate::exchange::time::{MonoNs, Now};
 use crate::govern::{self, estimate};
 use crate::io::Io;
 use crate::shard::Shard;
 use codec::json::{MODEL_BYTES_MAX, RequestSpans, Span, StringSpan, unescape_into, write_string};
+use std::cell::Cell;
+use std::time::Duration;
 use store::record::{Attempt, Head, Settled, Window, flag};
 use store::tail::Tail;
 use store::text::Text;
@@ -41,10 +45,28 @@ pub(super) struct Call<'s> {
     pub received: Received<'s>,
     /// What of the body is replaced by the sent model's name; `None`: it goes on as it came.
     pub edit: Option<Span>,
+    /// What is put where, so that a stream reports its usage.
+    pub usage_edit: Option<(Span, &'static [u8])>,
+    /// A stream is asked for.
+    pub stream: bool,
+    /// The client did not ask for the chunk that reports usage.
+    pub hide_usage: bool,
+    /// The client has a head: whatever happens is told inside a stream.
+    pub begun: bool,
+    /// The client is gone, and the answer is read on for its usage.
+    pub leaving: Option<Leaving<'s>>,
+    /// Answers that the shard reads on for nobody.
+    pub drains: &'s Cell<usize>,
+    /// What its ending means.
+    pub endings: EndingRules,
+    /// Who asked, for answers of our own.
+    pub origin: Origin,
     /// The configuration it runs under.
     pub snapshot: &'s Snapshot,
     /// When the request was wholly here.
     pub complete: MonoNs,
+    /// It costs nothing: what comes back is no completion.
+    pub is_free: bool,
     /// The candidate it is turned to.
     place: u8,
     /// The price where a candidate has none of its own: its name is the caller's.
@@ -104,30 +126,43 @@ impl<'s> Call<'s> {
         let candidate = self.current();
         held.record.head.provider_id = candidate.provider.0;
         held.record.head.credential_id = candidate.credential.0;
-        settle::expect(self, held);
+        if !self.is_free {
+            settle::expect(self, held);
+        }
     }
 }
 
-/// Takes the slot.
+impl Call<'_> {
+    /// How long its answer may still be read on for nobody.
+    pub(super) fn rest(&self, tick: u64) -> Duration {
+        self.leaving.as_ref().and_then(|leaving| leaving.rest(tick)).unwrap_or_default()
+    }
+}
+
+/// Takes the slot. A call that costs nothing has none.
 pub(super) fn slot<'s, I: Io>(
-    shard: &Shard<I>,
+    shard: &'s Shard<I>,
     snapshot: &'s Snapshot,
     held: &mut Held,
     (received, spans): (Received<'s>, &RequestSpans),
     (plan, demand): (&Plan<'s, '_>, &Demand),
     (origin, now): (Origin, Now),
-    model: &mut Vec<u8>,
+    (model, session): (&mut Vec<u8>, &[u8]),
 ) -> Result<Call<'s>, Refusal> {
     let found = plan.found;
+    let is_free = origin.route.is_some_and(Route::is_free);
     model.clear();
     write_string(found.unnamed, model);
     held.record = Settled {
-        head: head(snapshot, held, &received, origin, now),
+        head: if is_free { Head::default() } else { head(snapshot, held, &received, origin, now) },
         model: Text::from(plan.asked),
         served_model: Text::from(found.unnamed),
     };
     let text = estimate::text_tokens(demand.ascii, demand.non_ascii);
     let place = found.left.lowest().ok_or(Refusal::ModelUnavailable)?;
+    let stream = spans.is_stream();
+    // Only chat reports the usage of a stream when asked alone.
+    let asks = stream && origin.dialect == Dialect::Chat;
     let mut call = Call {
         id: origin.id.text(),
         candidates: &found.choices.candidates,
@@ -135,8 +170,17 @@ pub(super) fn slot<'s, I: Io>(
         group: found.choices.group,
         received,
         edit: None,
+        usage_edit: if asks { spans.usage_edit() } else { None },
+        stream,
+        hide_usage: asks && !spans.asks_for_usage(),
+        begun: false,
+        leaving: None,
+        drains: &shard.drains,
+        endings: *snapshot.endings.of(origin.dialect),
+        origin,
         snapshot,
         complete: now.mono,
+        is_free,
         place,
         price: found.price,
         model: plan.span,
@@ -144,9 +188,14 @@ pub(super) fn slot<'s, I: Io>(
         marks: Marks::of(spans),
     };
     call.turn(place, held, model);
+    if is_free {
+        held.stage = Stage::Free;
+        return Ok(call);
+    }
     let mut names = Names::default();
     let models = (plan.asked, found.sent(call.current()));
-    let tail = attribution::tail(models, call.received.body(), &call.marks, &mut names);
+    let body = (call.received.body(), session);
+    let tail = attribution::tail(models, body, &call.marks, &mut names);
     take(shard, snapshot.when_full, held, &tail)?;
     held.stage = Stage::Open;
     Ok(call)
@@ -159,7 +208,7 @@ pub(super) fn aim<I: Io>(
     shard: &Shard<I>,
     call: &mut Call<'_>,
     held: &mut Held,
-    model: &mut Vec<u8>,
+    (model, session): (&mut Vec<u8>, &[u8]),
     place: u8,
 ) {
     if place == call.place {
@@ -174,7 +223,7 @@ pub(super) fn aim<I: Io>(
         let (body, mut room, mut names) =
             (call.received.body(), [0; MODEL_BYTES_MAX], Names::default());
         let asked = unescape_into(call.model.text.of(body), &mut room).unwrap_or_default();
-        let tail = attribution::tail((asked, sent), body, &call.marks, &mut names);
+        let tail = attribution::tail((asked, sent), (body, session), &call.marks, &mut names);
         slab.borrow_mut().attribute(slot, &tail);
     }
 }

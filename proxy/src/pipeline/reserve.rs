@@ -4,20 +4,21 @@
 use super::held::Held;
 use super::resolve::Plan;
 use crate::config::snapshot::Snapshot;
-use crate::exchange::call::Call;
+use crate::exchange::call::{Call, Route};
 use crate::exchange::places::{CANDIDATES_MAX, Places};
 use crate::exchange::plan::{self, Offer};
 use crate::exchange::price::Mode;
 use crate::exchange::refusal::Refusal;
 use crate::exchange::time::Now;
-use crate::govern::Governance;
 use crate::govern::layer::Layer;
+use crate::govern::{Governance, Passing};
 
 /// Candidates that nearly every plan gets by with: room for more is not cleared for each call.
 const FEW: usize = 8;
 
 /// Holds what the call may cost, at the dearest candidate left.
 pub(super) fn funds(
+    route: Route,
     call: &Call<'_>,
     snapshot: &Snapshot,
     plan: &mut Plan<'_, '_>,
@@ -26,12 +27,13 @@ pub(super) fn funds(
 ) -> Result<(), Refusal> {
     let few = plan.found.choices.candidates.len() <= FEW;
     let judge = if few { judge::<FEW> } else { judge::<CANDIDATES_MAX> };
-    plan.found.left = judge(call, snapshot, plan, held, now)?;
+    plan.found.left = judge(route, call, snapshot, plan, held, now)?;
     Ok(())
 }
 
 #[inline(never)]
 fn judge<const ROOM: usize>(
+    route: Route,
     call: &Call<'_>,
     snapshot: &Snapshot,
     plan: &Plan<'_, '_>,
@@ -52,6 +54,10 @@ fn judge<const ROOM: usize>(
     }
     let offers = offers.get(..candidates.len()).unwrap_or(&offers);
     let mut judged = plan::Plan::new(plan.asked, offers, &snapshot.terms).only(found.left);
+    if route.is_free() {
+        Passing::default().reserve(call, &mut judged, &mut held.passing, now)?;
+        return Ok(judged.places());
+    }
     Governance::default().reserve(call, &mut judged, &mut held.layers, now)?;
     Ok(judged.places())
 }

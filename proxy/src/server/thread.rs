@@ -131,6 +131,7 @@ pub fn shard<I: Io>(io: I, setup: Setup) -> Rc<Shard<I>> {
         ticked: Cell::new(now),
         draining: Cell::new(false),
         cut: Cell::new(false),
+        drains: Cell::new(0),
         busy: Cell::new(0),
     })
 }

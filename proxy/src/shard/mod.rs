@@ -73,6 +73,8 @@ pub struct Shard<I: Io> {
     pub draining: Cell<bool>,
     /// The time to finish is over: what is under way ends now.
     pub cut: Cell<bool>,
+    /// Answers read on for nobody.
+    pub drains: Cell<usize>,
     /// Connections with a request under way.
     pub busy: Cell<usize>,
 }

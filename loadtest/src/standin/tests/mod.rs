@@ -4,6 +4,7 @@
 mod library;
 mod scripts;
 mod serving;
+mod streams;
 mod tally;
 
 use std::io::{Read, Write};
@@ -42,7 +43,7 @@ fn post(model: &str, fields: &str) -> Vec<u8> {
 }
 
 /// How a connection ended.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Fin,
     Reset,
