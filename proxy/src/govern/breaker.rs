@@ -138,9 +138,10 @@ pub fn emptied(word: u64) -> Option<u64> {
 fn counted(slice: u64, counts: u64, now_ms: u64, rules: &BreakerRules) -> State {
     let slice_ms = (u64::from(rules.window_ms) / SLICES).max(1);
     let now = (now_ms / slice_ms) & SLICE_NUMBER;
-    // A shard whose clock was read a moment earlier counts into the newest slice.
     let gone = now.wrapping_sub(slice) & SLICE_NUMBER;
-    let (slice, gone) = if gone > SLICE_NUMBER / 2 { (slice, 0) } else { (now, gone) };
+    // A shard whose clock was read a moment earlier counts into the newest slice.
+    let earlier = counts != 0 && gone > SLICE_NUMBER - SLICES;
+    let (slice, gone) = if earlier { (slice, 0) } else { (now, gone) };
     let kept = if gone >= SLICES { 0 } else { counts << (gone * SLICE_BITS) & COUNTS };
     let full = u64::from(FAILURES_MAX);
     let counts = if kept & full == full { kept } else { kept + 1 };

@@ -70,8 +70,9 @@ impl Walking {
 
     /// Nobody waits for the attempt under way any more.
     pub(super) fn abandoned<I: Io>(&mut self, shard: &Shard<I>, call: &Call<'_>) {
-        let report = self.walk.abandoned();
-        tell(shard, call, report);
+        if let Some(report) = self.walk.abandoned() {
+            tell(shard, call, report);
+        }
     }
 
     /// The answer that was being passed on has broken off.
