@@ -53,6 +53,11 @@ use library::Library;
 use server::{Command, Server};
 use tally::Tally;
 
+/// The content of the usual stream in its parts: before content, a content event, behind it.
+pub(crate) fn stream_parts(model: &str, dialect: Dialect) -> [Vec<u8>; 3] {
+    stream::parts(model, dialect).unwrap_or_else(|error| unreachable!("constant: {error}"))
+}
+
 /// How a stand-in is set up.
 #[derive(Clone, Debug)]
 pub struct Config {

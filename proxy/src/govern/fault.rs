@@ -310,8 +310,10 @@ fn is_mismatch(answer: &Answered<'_>) -> bool {
 /// The status an error inside a 200 stands for.
 fn stands_for(answer: &Answered<'_>) -> Option<u16> {
     let named = |text: &[u8]| STANDS_FOR.iter().find(|(word, _)| is(text, word));
-    let known = [answer.code, answer.kind, answer.state].into_iter().find_map(named);
-    known.map(|(_, status)| *status).or_else(|| number(answer.code))
+    number(answer.code).or_else(|| {
+        let known = [answer.code, answer.kind, answer.state].into_iter().find_map(named);
+        known.map(|(_, status)| *status)
+    })
 }
 
 /// Error codes, types and states by the status they stand for.

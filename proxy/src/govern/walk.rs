@@ -168,6 +168,11 @@ impl Walk {
         Walk { left, turn, ..Walk::default() }
     }
 
+    /// The candidate of the attempt under way, or of the last one.
+    pub fn place(&self) -> u8 {
+        self.place
+    }
+
     /// Attempts begun, replays among them.
     pub fn attempts(&self) -> u16 {
         self.attempts
@@ -234,11 +239,13 @@ impl Walk {
         Report { place, pass, host: Health::Well, credential: Health::Well, cool_ms: 0 }
     }
 
-    /// Nobody waits for the attempt under way any more.
-    pub fn abandoned(&mut self) -> Report {
+    /// Nobody waits any more: what the words are told if an attempt was under way.
+    pub fn abandoned(&mut self) -> Option<Report> {
+        let under_way = matches!(self.stage, Stage::Trying { .. } | Stage::Replaying);
         self.stage = Stage::Over;
         let Walk { place, pass, .. } = *self;
-        Report { place, pass, host: Health::Unknown, credential: Health::Unknown, cool_ms: 0 }
+        let (host, credential) = (Health::Unknown, Health::Unknown);
+        under_way.then_some(Report { place, pass, host, credential, cool_ms: 0 })
     }
 
     /// An answer has broken off after its commit point. Nothing is replayed; health hears of it.

@@ -70,13 +70,20 @@ impl Walking {
 
     /// Nobody waits for the attempt under way any more.
     pub(super) fn abandoned<I: Io>(&mut self, shard: &Shard<I>, call: &Call<'_>) {
-        let report = self.walk.abandoned();
-        tell(shard, call, report);
+        if let Some(report) = self.walk.abandoned() {
+            tell(shard, call, report);
+        }
     }
 
     /// The answer that was being passed on has broken off.
     pub(super) fn broke_off<I: Io>(&self, shard: &Shard<I>, call: &Call<'_>, end: AttemptEnd) {
         tell(shard, call, self.walk.broke_off(end));
+    }
+
+    /// The answer came to its end as it should.
+    pub(super) fn went_well(&self, call: &Call<'_>) {
+        let breakers = Breakers::new(call.candidates, &call.snapshot.breaker, At::default());
+        breakers.went_well(self.walk.place());
     }
 
     /// The answer that is told since nothing better came.

@@ -40,7 +40,10 @@ impl Style {
             Dialect::Messages => format!("event:{blank}{name}{end}"),
             Dialect::Chat => String::new(),
         };
-        Event { bytes: format!("{name}data:{blank}{data}{end}{end}").into_bytes(), ..Event::default() }
+        Event {
+            bytes: format!("{name}data:{blank}{data}{end}{end}").into_bytes(),
+            ..Event::default()
+        }
     }
 
     pub(crate) fn comment(self) -> Event {
@@ -69,7 +72,8 @@ impl Style {
             "{{\"type\":\"message_start\",\"message\":{{\"id\":\"m\",\"type\":\"message\",\
              \"role\":\"assistant\",\"content\":[]{said}}}}}"
         );
-        let block = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+        let block =
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
         vec![self.event("message_start", &data), self.event("content_block_start", block)]
     }
 
@@ -113,7 +117,8 @@ impl Style {
         let data = r#"{"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
         let mut events = vec![self.event("", data)];
         if let Some(usage) = usage {
-            let data = format!("{{\"id\":\"c\",\"choices\":[],\"usage\":{}}}", usage.json(self.dialect));
+            let data =
+                format!("{{\"id\":\"c\",\"choices\":[],\"usage\":{}}}", usage.json(self.dialect));
             let event = self.event("", &data);
             events.push(Event { hidden: hides, ..event });
         }

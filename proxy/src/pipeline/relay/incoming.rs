@@ -129,6 +129,15 @@ impl<'a, I: Io> Incoming<'a, I> {
         }
     }
 
+    /// Lets the body go that has come, unless a read has its buffer.
+    pub(super) fn forget(&mut self) -> bool {
+        let home = !self.upstream.as_ref().is_some_and(|upstream| upstream.stream.reading());
+        if home {
+            self.body.drop_front(0);
+        }
+        home
+    }
+
     /// One more read of an answer nobody waits for; false when it is to end.
     pub(super) async fn drained(
         &mut self,

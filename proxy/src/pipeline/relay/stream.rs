@@ -222,7 +222,7 @@ impl<'a, I: Io> Streaming<'a, I> {
                 (Ok(()), Over::Clean(ending)) => break ending,
                 (Ok(()), Over::Broken) => {
                     let refusal = Refusal::UpstreamCut;
-                    break Box::pin(self.broken(client, call, &mut out, refusal)).await;
+                    break Box::pin(self.broken(client, call, held, (&mut out, refusal))).await;
                 }
                 (Ok(()), Over::Not) => {}
             }
@@ -239,7 +239,7 @@ impl<'a, I: Io> Streaming<'a, I> {
                         Wait::Late => Refusal::UpstreamTimeout,
                         _ => Refusal::UpstreamCut,
                     };
-                    break Box::pin(self.broken(client, call, &mut out, refusal)).await;
+                    break Box::pin(self.broken(client, call, held, (&mut out, refusal))).await;
                 }
             }
         };
@@ -302,8 +302,8 @@ impl<'a, I: Io> Streaming<'a, I> {
         &mut self,
         client: &mut Client<I::Stream>,
         call: &mut Call<'_>,
-        out: &mut Vec<u8>,
-        refusal: Refusal,
+        held: &mut Held,
+        (out, refusal): (&mut Vec<u8>, Refusal),
     ) -> Ending {
         let ending = match refusal {
             Refusal::UpstreamTimeout => Ending::Deadline,
@@ -313,6 +313,9 @@ impl<'a, I: Io> Streaming<'a, I> {
         if !self.flow.is_plain() || !self.flow.is_between_events() {
             return ending;
         }
+        // Whoever reads the end of it has its confirm, as with any other end.
+        self.flow.end(false);
+        self.price(call, held, ending);
         beat::write_error(out, call, refusal);
         let (back, sent) = send(client, call, std::mem::take(out)).await;
         *out = back;
@@ -338,13 +341,12 @@ impl<'a, I: Io> Streaming<'a, I> {
     /// Reads on for nobody.
     pub(super) async fn drain(&mut self, client: &mut Client<I::Stream>, call: &mut Call<'_>) {
         while self.over() == Over::Not && !self.flow.is_terminated() {
+            if self.incoming.forget() {
+                self.flow.forget();
+            }
             if !self.incoming.drained(client, call).await || self.take_in().is_err() {
                 break;
             }
-            // Not before: a read that is under way has the buffer.
-            let read = self.incoming.body.len();
-            self.incoming.body.remove(0, read);
-            self.flow.forget();
         }
     }
 

@@ -119,12 +119,12 @@ impl<'a, I: Io> Whole<'a, I> {
     /// Reads on for nobody.
     pub(super) async fn drain(&mut self, client: &mut Client<I::Stream>, call: &mut Call<'_>) {
         while !self.incoming.body.done {
+            if self.incoming.forget() {
+                self.fed = 0;
+            }
             if !self.incoming.drained(client, call).await || self.take_in().is_err() {
                 break;
             }
-            // Not before: a read that is under way has the buffer.
-            self.incoming.body.drop_front(0);
-            self.fed = 0;
         }
     }
 

@@ -171,7 +171,10 @@ impl View<'_, '_> {
         // An attempt before may have told what it used, and broken off.
         let before = !success && self.replies().any(|reply| reply.usage.is_some());
         if (record.provenance, record.release) != (provenance, release) && !before {
-            return Err(format!("a whole answer that {} counted", if counted { "was" } else { "was not" }));
+            return Err(format!(
+                "a whole answer that {} counted",
+                if counted { "was" } else { "was not" }
+            ));
         }
         if len.is_some_and(|len| record.relayed_bytes != len as u64) {
             return Err("bytes are not those of the answer".to_owned());
@@ -208,7 +211,8 @@ impl View<'_, '_> {
             return self.broken(error, &visible[..seen.events], whole);
         }
         if whole && !seen.is_all_of(&visible) {
-            return Err(format!("{} of {} events, and a clean end", seen.events, visible.len()));
+            let (came, more, all) = (seen.events, seen.within, visible.len());
+            return Err(format!("{came} of {all} events and {more} B, and a clean end"));
         }
         // Behind its terminator a stream is over, whatever its framing says.
         if whole && !last.can.succeed && !ended {
@@ -221,7 +225,8 @@ impl View<'_, '_> {
         } else if !last.can.partial && !self.disturbed() {
             return Err(format!("a stream that is {:?} broke off", last.kind));
         }
-        if record.relayed_bytes < (bytes + seen.within) as u64 && record.ending != Ending::Orphaned {
+        if record.relayed_bytes < (bytes + seen.within) as u64 && record.ending != Ending::Orphaned
+        {
             let came = bytes + seen.within;
             return Err(format!("{} B are recorded, {came} came", record.relayed_bytes));
         }
@@ -271,7 +276,8 @@ impl View<'_, '_> {
         }
         // The answer of an upstream, told inside.
         let told = self.replies().rfind(|reply| reply.can.told.is_some());
-        if let Some(told) = told.and_then(|reply| reply.can.told.as_ref()).filter(|_| events.is_empty())
+        if let Some(told) =
+            told.and_then(|reply| reply.can.told.as_ref()).filter(|_| events.is_empty())
             && says(error, told)
         {
             return Ok(());
@@ -288,7 +294,9 @@ impl View<'_, '_> {
             _ => false,
         };
         let fits = match self.dialect() {
-            Dialect::Chat => codes::number(error["error"]["code"].as_str().unwrap_or_default()) != 0,
+            Dialect::Chat => {
+                codes::number(error["error"]["code"].as_str().unwrap_or_default()) != 0
+            }
             Dialect::Messages => error["type"] == "error" && error["error"]["type"].is_string(),
         };
         if !fits {
@@ -303,7 +311,8 @@ impl View<'_, '_> {
     /// A client that hears nothing for too long is told that its call is alive.
     fn beats(&self, reply: &Reply, beats: usize, whole: bool) -> Result<(), String> {
         let due = self.case.plan.world.heartbeat + BEAT_LATE;
-        let must = whole && !self.disturbed() && reply.longest_rest > due && self.attempts.len() == 1;
+        let must =
+            whole && !self.disturbed() && reply.longest_rest > due && self.attempts.len() == 1;
         match must && beats == 0 {
             true => Err(format!("{:?} of silence and no heartbeat", reply.longest_rest)),
             false => Ok(()),
@@ -376,9 +385,10 @@ impl View<'_, '_> {
         let key = self.call.key().map(|key| (key, &world.keys[key]));
         let governed = self.call.kind.is_governed();
         let asks = governed || self.call.kind.is_free();
-        let dead = self.call.candidates(world).any(|(_, one)| {
-            world.providers[one.provider].reach != Reach::Open
-        });
+        let dead = self
+            .call
+            .candidates(world)
+            .any(|(_, one)| world.providers[one.provider].reach != Reach::Open);
         let right = match code {
             "rate_limited" => governed && key.is_some_and(|(_, key)| key.rpm.is_some()),
             "concurrency_limited" => key.is_some_and(|(_, key)| key.concurrent.is_some()),
@@ -405,9 +415,10 @@ impl View<'_, '_> {
     fn reason_upstream(&self, code: &str) -> Result<(), String> {
         let world = &self.case.plan.world;
         let revoked = self.call.key().is_some_and(|key| self.was_off(key));
-        let dead = self.call.candidates(world).any(|(_, one)| {
-            world.providers[one.provider].reach != Reach::Open
-        });
+        let dead = self
+            .call
+            .candidates(world)
+            .any(|(_, one)| world.providers[one.provider].reach != Reach::Open);
         let surplus = self.attempts.iter().any(|asked| self.case.is_behind_surplus(asked));
         let right = match code {
             "shutting_down" => self.drained(),
@@ -422,7 +433,7 @@ impl View<'_, '_> {
             return Err(format!("{code} for {:?}", self.kinds()));
         }
         // An upstream's answer is told rather than words of ours.
-        let told = self.replies().any(|reply| reply.can.told.is_some());
+        let told = self.replies().any(|reply| reply.can.told.is_some()) && !surplus;
         if told && !matches!(code, "shutting_down" | "key_revoked") {
             return Err(format!("{code}, and an answer could be told of {:?}", self.kinds()));
         }
@@ -510,9 +521,8 @@ impl View<'_, '_> {
             let record = self.index.record(number);
             is_stream(answer) && record.is_some_and(|record| record.ending != Ending::Succeeded)
         };
-        let mut breaks = same.map(|(number, got)| {
-            got.answer.as_ref().is_none_or(|answer| broken(number, answer))
-        });
+        let mut breaks = same
+            .map(|(number, got)| got.answer.as_ref().is_none_or(|answer| broken(number, answer)));
         breaks.any(|breaks| breaks)
     }
 }
@@ -574,7 +584,8 @@ pub(super) fn check_refusals(case: &Case<'_>, index: &Index<'_>, faults: &mut Ve
     let mut told: BTreeMap<(u64, u16), u64> = BTreeMap::new();
     for (number, got) in case.got.iter().enumerate() {
         let call = case.call(number);
-        let Some(answer) = got.answer.as_ref().filter(|a| a.field("x-of-provider").is_none()) else {
+        let Some(answer) = got.answer.as_ref().filter(|a| a.field("x-of-provider").is_none())
+        else {
             continue;
         };
         let Some(key) = call.key().filter(|_| answer.status >= 400) else { continue };
