@@ -204,8 +204,7 @@ impl View<'_, '_> {
         let all = last.events.as_ref().filter(|_| shows).unwrap_or(&none);
         let visible: Vec<&Event> = all.iter().filter(|event| !event.hidden).collect();
         let seen = stream::read(&answer.body, &visible, self.dialect())?;
-        let bytes: usize =
-            visible[..seen.events].iter().map(|event| event.bytes.len()).sum::<usize>();
+        let bytes = seen.bytes;
         let ended = visible[..seen.events].iter().any(|event| event.ends);
         if let Some(error) = &seen.error {
             return self.broken(error, &visible[..seen.events], whole);
@@ -243,8 +242,8 @@ impl View<'_, '_> {
     ) -> Result<(), String> {
         let late = reply.kind == Kind::StreamErrorLate;
         let ending = if late { Ending::UpstreamError } else { Ending::Succeeded };
-        let away = !whole && matches!(record.ending, Ending::ClientLeft | Ending::WriteStall)
-            || !whole && record.ending == Ending::Shutdown;
+        use Ending::{ClientLeft, Shutdown, WriteStall};
+        let away = !whole && matches!(record.ending, ClientLeft | WriteStall | Shutdown);
         if record.ending != ending && record.ending != Ending::Unknown && !away {
             return Err(format!("a stream to its end ended as {:?}", record.ending));
         }
@@ -356,7 +355,8 @@ impl View<'_, '_> {
             Dialect::Messages => named && body["type"] == "error" && body["request_id"].is_string(),
         };
         // A head that did not come in time does not always say in which one.
-        if !shaped && !(named && code == "request_timeout") {
+        let late = named && code == "request_timeout";
+        if !shaped && !late {
             return Err(format!("an error in no dialect: {}", answer.text()));
         }
         if let Some(record) = self.record() {
@@ -377,8 +377,8 @@ impl View<'_, '_> {
 
     /// Why a call was refused that no upstream has seen.
     fn reason(&self, answer: &Answer, code: &str) -> Result<(), String> {
-        if matches!(self.call.expect, Expect::Own(status, own) if (status, own) == (answer.status, code))
-        {
+        let told = (answer.status, code);
+        if matches!(self.call.expect, Expect::Own(status, own) if (status, own) == told) {
             return Ok(());
         }
         let world = &self.case.plan.world;

@@ -382,7 +382,7 @@ impl Bill<'_, '_> {
         let (mut least, mut most) = (relayed_tokens(record), relayed_tokens(record));
         for reply in self.replies() {
             let left = record.ending == Ending::ClientLeft;
-            if let Some(usage) = reply.noted.or(reply.usage.filter(|_| left)) {
+            if let Some(usage) = reply.noted.or_else(|| reply.usage.filter(|_| left)) {
                 inputs.extend(usage.parts());
                 most = most.max(usage.output);
             }
