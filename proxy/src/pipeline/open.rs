@@ -189,6 +189,8 @@ pub(super) fn slot<'s, I: Io>(
         marks: Marks::of(spans),
     };
     call.turn(place, held, model);
+    // Until there is an attempt: whose names and charge the record has.
+    held.record.head.candidate = place;
     if is_free {
         held.stage = Stage::Free;
         return Ok(call);

@@ -102,7 +102,8 @@ fn tell<I: Io>(shard: &Shard<I>, call: &Call<'_>, report: Report) {
 
 /// What came of an attempt without an answer, and whether the upstream may bill it all the same.
 fn recorded(end: AttemptEnd, stage: Stage) -> (StatusClass, bool) {
-    let sent = stage == Stage::Sent;
+    // Priced: what it said before it broke off it has used.
+    let sent = matches!(stage, Stage::Sent | Stage::Priced);
     match end {
         AttemptEnd::Unreachable => (StatusClass::Unreachable, false),
         // A reused connection that was dead from the start has carried the request nowhere.

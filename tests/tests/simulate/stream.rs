@@ -14,10 +14,6 @@ pub(crate) struct Event {
     pub(crate) hidden: bool,
     /// The dialect's terminator.
     pub(crate) ends: bool,
-    /// It settles whose answer it is.
-    pub(crate) begins: bool,
-    /// An error, by the upstream's own word.
-    pub(crate) error: bool,
     /// Bytes of text that the model says in it: ASCII and others.
     pub(crate) said: (u64, u64),
 }
@@ -78,8 +74,7 @@ impl Style {
         );
         let block =
             r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
-        let begins = Event { begins: true, ..self.event("content_block_start", block) };
-        vec![self.event("message_start", &data), begins]
+        vec![self.event("message_start", &data), self.event("content_block_start", block)]
     }
 
     pub(crate) fn content(self, text: &str) -> Event {
@@ -101,7 +96,7 @@ impl Style {
         };
         let ascii = text.bytes().filter(u8::is_ascii).count();
         let said = (ascii as u64, (text.len() - ascii) as u64);
-        Event { begins: true, said, ..self.event(name, &data) }
+        Event { said, ..self.event(name, &data) }
     }
 
     /// The reason to finish, and the usage.
@@ -114,17 +109,18 @@ impl Style {
                 "{{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"end_turn\"}}{said}}}"
             );
             let stop = r#"{"type":"content_block_stop","index":0}"#;
-            let events =
-                [self.event("content_block_stop", stop), self.event("message_delta", &data)];
-            return events.map(|event| Event { begins: true, ..event }).into();
+            return vec![
+                self.event("content_block_stop", stop),
+                self.event("message_delta", &data),
+            ];
         }
         let data = r#"{"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
-        let mut events = vec![Event { begins: true, ..self.event("", data) }];
+        let mut events = vec![self.event("", data)];
         if let Some(usage) = usage {
             let data =
                 format!("{{\"id\":\"c\",\"choices\":[],\"usage\":{}}}", usage.json(self.dialect));
             let event = self.event("", &data);
-            events.push(Event { begins: true, hidden: hides, ..event });
+            events.push(Event { hidden: hides, ..event });
         }
         events
     }
@@ -134,11 +130,11 @@ impl Style {
             Dialect::Chat => self.event("", "[DONE]"),
             Dialect::Messages => self.event("message_stop", r#"{"type":"message_stop"}"#),
         };
-        Event { ends: true, begins: true, ..event }
+        Event { ends: true, ..event }
     }
 
     pub(crate) fn error(self, data: &str) -> Event {
-        Event { begins: true, error: true, ..self.event("error", data) }
+        self.event("error", data)
     }
 }
 
@@ -174,12 +170,17 @@ impl Seen {
 pub(crate) fn read(got: &[u8], events: &[&Event], dialect: Dialect) -> Result<Seen, String> {
     let mut seen = Seen::default();
     let mut at = 0;
+    // An event is over with the CR of its last line end; the LF may come behind words of ours.
+    let mut owed = false;
     while at < got.len() {
         let rest = &got[at..];
         let next = events.get(seen.events).map(|event| &event.bytes[..]);
-        if let Some(next) = next.filter(|next| rest.starts_with(next)) {
+        let early = next.and_then(|next| next.strip_suffix(b"\n")).filter(|n| n.ends_with(b"\r"));
+        if owed && rest.starts_with(b"\n") {
+            (owed, at) = (false, at + 1);
+        } else if let Some(next) = next.filter(|next| rest.starts_with(next)) {
+            (owed, at) = (false, at + next.len());
             seen.events += 1;
-            at += next.len();
         } else if rest.starts_with(beat(dialect)) {
             seen.beats += 1;
             at += beat(dialect).len();
@@ -189,6 +190,9 @@ pub(crate) fn read(got: &[u8], events: &[&Event], dialect: Dialect) -> Result<Se
         } else if next.is_some_and(|next| next.starts_with(rest)) {
             seen.within = rest.len();
             return Ok(seen);
+        } else if let Some(early) = early.filter(|early| rest.starts_with(early)) {
+            (owed, at) = (true, at + early.len());
+            seen.events += 1;
         } else {
             let shown = String::from_utf8_lossy(&rest[..rest.len().min(120)]).into_owned();
             return Err(format!("behind {} of its events: {shown:?}", seen.events));

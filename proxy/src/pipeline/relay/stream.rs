@@ -226,8 +226,10 @@ impl<'a, I: Io> Streaming<'a, I> {
         }
         let ending = loop {
             let over = self.over();
+            // Counted before the price is written: so the record knows of the last bytes too.
+            held.record.relayed_bytes += self.flow.clear() as u64;
             self.settle(call, held, over);
-            self.pass(&mut out, framing, held);
+            self.pass(&mut out, framing);
             match over {
                 Over::Not => self.incoming.read_on(),
                 Over::Clean(_) if framing == ClientFraming::Chunked => {
@@ -286,7 +288,9 @@ impl<'a, I: Io> Streaming<'a, I> {
     /// Price before the last bytes; before that, what has passed so far, some ten times a second.
     fn settle(&mut self, call: &Call<'_>, held: &mut Held, over: Over) {
         let tick = self.incoming.shard.wheel.tick();
-        if self.flow.is_terminated() || matches!(over, Over::Clean(_)) {
+        if let Over::Clean(ending) = over {
+            self.price(call, held, ending);
+        } else if self.flow.is_terminated() {
             self.price(call, held, Ending::Succeeded);
         } else if tick != self.noted {
             self.noted = tick;
@@ -303,10 +307,9 @@ impl<'a, I: Io> Streaming<'a, I> {
     }
 
     /// Writes what may go behind whatever `out` holds.
-    fn pass(&mut self, out: &mut Vec<u8>, framing: ClientFraming, held: &mut Held) {
+    fn pass(&mut self, out: &mut Vec<u8>, framing: ClientFraming) {
         let body = &mut self.incoming.body;
         let clear = self.flow.clear();
-        held.record.relayed_bytes += clear as u64;
         let bytes = body.body().get(..clear).unwrap_or_default();
         if clear == 0 {
             return;
@@ -374,6 +377,10 @@ impl<'a, I: Io> Streaming<'a, I> {
             if !self.incoming.drained(client, call).await || self.take_in().is_err() {
                 break;
             }
+            // Not before: a read that is under way has the buffer.
+            let read = self.incoming.body.len();
+            self.incoming.body.remove(0, read);
+            self.flow.forget();
         }
     }
 
