@@ -1,5 +1,6 @@
-//! The configuration a scenario runs under: one provider that takes every model, the key of the
-//! corpus, and what the scenario adds.
+//! The configuration a scenario runs under: a provider that takes every model in the chat dialect,
+//! one that takes Claude's in the messages dialect, the key of the corpus, and what the scenario
+//! adds.
 
 use crate::books::{Books, FEW};
 use crossbeam_queue::ArrayQueue;
@@ -49,9 +50,16 @@ impl Env for Stage {
     }
 }
 
-/// One token in costs 10 pico-dollars, one out 100.
+/// Of `a`, one token in costs 10 pico-dollars and one out 100; of `claude-a`, each bucket has a
+/// price of its own; `claude-real` has the prices of the field cases.
 const PRICES: &str = r#"{"version": 7, "models": [{"provider": "up", "model": "a",
-    "tiers": [{"above_input": 0, "input": 10, "output": 100}]}]}"#;
+    "tiers": [{"above_input": 0, "input": 10, "output": 100}]},
+    {"provider": "claude", "model": "claude-a",
+    "tiers": [{"above_input": 0, "input": 1000, "cache_read": 10, "cache_write_5m": 100,
+    "cache_write_1h": 10000, "output": 100000}]},
+    {"provider": "claude", "model": "claude-real",
+    "tiers": [{"above_input": 0, "input": 3000000, "cache_write_5m": 3750000,
+    "cache_write_1h": 6000000, "output": 15000000}]}]}"#;
 
 /// Compiles the usual configuration with `more` behind it.
 #[must_use]
@@ -65,6 +73,13 @@ kind = "openai"
 base_url = "http://{upstream}/v1"
 credentials = [{{ name = "main", key = "${{UPSTREAM_KEY}}" }}]
 models = ["*"]
+
+[[provider]]
+name = "claude"
+kind = "anthropic"
+base_url = "http://{upstream}"
+credentials = [{{ name = "main", key = "${{UPSTREAM_KEY}}" }}]
+models = ["claude-*"]
 
 [[key]]
 name = "test"

@@ -54,8 +54,11 @@ fn setup(upstream: SocketAddr, slab: Slab) -> Setup {
     let text = format!(
         "[[provider]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"http://{upstream}/v1\"\n\
          credentials = [{{ name = \"a\", key = \"${{K}}\" }}]\nmodels = [\"*\"]\n\
+         [[provider]]\nname = \"anthropic\"\nkind = \"anthropic\"\n\
+         base_url = \"http://{upstream}\"\n\
+         credentials = [{{ name = \"a\", key = \"${{K}}\" }}]\nmodels = [\"*\"]\n\
          [alias]\nfast = \"openai/ok\"\n[ledger]\nenabled = false\n\
-         [[key]]\nname = \"t\"\nsha256 = \"{}\"\n",
+         [[key]]\nname = \"t\"\nrequests_per_minute = 1000000000\nsha256 = \"{}\"\n",
         // printf %s sk-test | sha256sum
         "f3abf2a6cc4f00987743db5f544ba345b4899ae31f326d8ee9c4816de153c9e0"
     );
@@ -166,6 +169,13 @@ fn call(name: &'static str, model: &str, padding: usize, status: &'static str) -
     Call { name, head, body: body.into_bytes(), status, allowed: 0 }
 }
 
+/// The same call on another route.
+fn at(route: &str, call: Call) -> Call {
+    let session = "x-claude-code-session-id: c44e66e9\r\nhost:";
+    let head = call.head.replace("/v1/chat/completions", route).replacen("host:", session, 1);
+    Call { head, ..call }
+}
+
 /// Sends the call and reads its answer to the last byte.
 fn exchange(stream: &mut TcpStream, call: &Call, buffer: &mut Vec<u8>) {
     stream.write_all(call.head.as_bytes()).unwrap();
@@ -209,6 +219,9 @@ fn steady(choice: Choice) {
     let kinds = [
         call("2 KB native", "ok", 1_900, "HTTP/1.1 200"),
         call("2 KB through an alias", "fast", 1_900, "HTTP/1.1 200"),
+        // Whatever the stand-in says to them: it is passed on the same way.
+        at("/v1/messages", call("a message of 2 KB", "ok", 1_900, "HTTP/1.1 ")),
+        at("/v1/messages/count_tokens", call("a count of tokens", "ok", 1_900, "HTTP/1.1 ")),
         call("an upstream's 429, verbatim", "s429-now", 100, "HTTP/1.1 429"),
         call("a chunked answer", "chunked", 100, "HTTP/1.1 200"),
         call("an answer of 64 KB", "big-64k", 100, "HTTP/1.1 200"),

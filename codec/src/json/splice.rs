@@ -101,16 +101,9 @@ impl<'e> Edits<'e> {
     ///
     /// As [`Self::replace`].
     pub fn force_usage(&mut self, spans: &RequestSpans) -> Result<(), SpliceError> {
-        let Some(options) = spans.stream_options else {
-            // The object is never empty: it holds the model.
-            return self.replace(inside(spans.object), USAGE_MEMBER);
-        };
-        match options.include_usage {
-            Some(include) if include.value => Ok(()),
-            Some(include) => self.replace(include.span, TRUE),
-            None if options.is_null => self.replace(options.span, USAGE_OBJECT),
-            None if options.is_empty => self.replace(options.span, USAGE_OBJECT),
-            None => self.replace(inside(options.span), USAGE_FIRST),
+        match spans.usage_edit() {
+            Some((span, bytes)) => self.replace(span, bytes),
+            None => Ok(()),
         }
     }
 
@@ -132,6 +125,24 @@ impl<'e> Edits<'e> {
         }
         segments.push(self.body.get(from..).unwrap_or_default());
         segments
+    }
+}
+
+impl RequestSpans {
+    /// What is put where so that `stream_options.include_usage` is true, whatever the body says;
+    /// nothing if it is. An empty span inserts.
+    #[must_use]
+    pub fn usage_edit(&self) -> Option<(Span, &'static [u8])> {
+        let Some(options) = self.stream_options else {
+            // The object is never empty: it holds the model.
+            return Some((inside(self.object), USAGE_MEMBER));
+        };
+        match options.include_usage {
+            Some(include) if include.value => None,
+            Some(include) => Some((include.span, TRUE)),
+            None if options.is_null || options.is_empty => Some((options.span, USAGE_OBJECT)),
+            None => Some((inside(options.span), USAGE_FIRST)),
+        }
     }
 }
 

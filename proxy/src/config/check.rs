@@ -35,8 +35,9 @@ pub fn report(config: &Config) -> String {
     for provider in &snapshot.providers {
         line(&mut text, &format!("  provider   {}", provider_line(provider)));
     }
-    for (name, candidates) in sorted(snapshot.models.iter()) {
-        let to: Vec<String> = candidates.iter().map(|c| candidate_name(config, c)).collect();
+    for (name, choices) in sorted(snapshot.models.iter()) {
+        let to: Vec<String> =
+            choices.candidates.iter().map(|c| candidate_name(config, c)).collect();
         line(&mut text, &format!("  model      {name} -> {}", to.join(", ")));
     }
     for (name, target) in sorted(snapshot.aliases.iter()) {
@@ -54,8 +55,9 @@ pub fn report_json(config: &Config) -> String {
     let snapshot = &config.snapshot;
     let providers: Vec<Value> = snapshot.providers.iter().map(provider_json).collect();
     let models: Vec<Value> = sorted(snapshot.models.iter())
-        .map(|(name, candidates)| {
-            let to: Vec<Value> = candidates.iter().map(|c| candidate_json(config, c)).collect();
+        .map(|(name, choices)| {
+            let to: Vec<Value> =
+                choices.candidates.iter().map(|c| candidate_json(config, c)).collect();
             json!({"name": name, "candidates": to})
         })
         .collect();

@@ -8,6 +8,7 @@ use super::keys::{self, DeclaredKey};
 use super::ledger::{self, LedgerSettings};
 use super::names::{choice, token};
 use super::prices;
+use super::resilience;
 use super::routing::routing;
 use super::snapshot::{Bounds, Deadlines, REQUEST_BYTES, Snapshot};
 use super::terms;
@@ -105,6 +106,9 @@ pub(super) fn compile(
         when_full,
         deadlines,
         bounds,
+        retry: resilience::retry_rules(file, findings),
+        breaker: resilience::breaker_rules(file, findings),
+        endings: resilience::ending_rules(file, findings),
     };
     Some(Config {
         file: name.into(),
@@ -156,12 +160,21 @@ fn deadlines(file: &File, findings: &mut Findings<'_>) -> Deadlines {
             "write_stall" => &mut deadlines.write_stall,
             "pooled" => &mut deadlines.pooled,
             "drain" => &mut deadlines.drain,
+            "heartbeat" => &mut deadlines.heartbeat,
             other => {
                 debug_assert!(false, "{other} is in the shape and not here");
                 continue;
             }
         };
         *field = span.value;
+    }
+    match file.deadlines.iter().find(|(name, _)| *name == "heartbeat") {
+        None => deadlines.heartbeat = deadlines.heartbeat.min(deadlines.client_idle / 2),
+        Some((_, span)) if span.value >= deadlines.client_idle => {
+            let why = "must be shorter than \"client_idle\"";
+            findings.error(span.at, format!("\"heartbeat\" in [deadlines] {why}"));
+        }
+        Some(_) => {}
     }
     deadlines
 }

@@ -6,6 +6,7 @@
 
 use super::findings::{At, Findings, Text};
 use super::reader::Reader;
+use super::resilience::Resilience;
 use super::secret::SecretRef;
 use super::shape;
 use crate::exchange::money::PicoUsd;
@@ -28,6 +29,7 @@ pub(super) struct File {
     pub(super) deadlines: Deadlines,
     pub(super) state_dir: Option<Text>,
     pub(super) ledger: Ledger,
+    pub(super) resilience: Resilience,
 }
 
 /// `[listen]`.
@@ -62,14 +64,15 @@ pub(super) struct Provider {
 /// An entry of `credentials`.
 #[derive(Debug)]
 pub(super) struct Credential {
-    pub(super) at: usize,
     pub(super) name: Option<Text>,
     pub(super) key: Option<At<SecretRef>>,
+    pub(super) weight: Option<At<u32>>,
 }
 
 /// `[[model]]`.
 #[derive(Debug)]
 pub(super) struct Model {
+    pub(super) at: usize,
     pub(super) name: Option<Text>,
     pub(super) candidates: Vec<Candidate>,
 }
@@ -80,6 +83,8 @@ pub(super) struct Candidate {
     pub(super) at: usize,
     pub(super) provider: Option<Text>,
     pub(super) model: Option<Text>,
+    pub(super) priority: Option<At<u32>>,
+    pub(super) weight: Option<At<u32>>,
 }
 
 /// `[[key]]`.
@@ -163,6 +168,7 @@ impl File {
             deadlines: deadlines(&root, findings),
             state_dir: root.text("state_dir", findings),
             ledger: ledger(&root, findings),
+            resilience: Resilience::read(&root, findings),
         }
     }
 }
@@ -208,7 +214,8 @@ fn credential(table: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Credential
         }
         Some(At { value: reference.ok()?, at: text.at })
     });
-    Credential { at: table.at, name: table.required("name", findings), key }
+    let weight = table.count("weight", findings);
+    Credential { name: table.required("name", findings), key, weight }
 }
 
 fn model(table: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Model {
@@ -219,6 +226,7 @@ fn model(table: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Model {
         findings.error(table.at, "[[model]] has no candidate");
     }
     Model {
+        at: table.at,
         name: table.required("name", findings),
         candidates: candidates
             .iter()
@@ -226,6 +234,8 @@ fn model(table: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Model {
                 at: entry.at,
                 provider: entry.required("provider", findings),
                 model: entry.text("model", findings),
+                priority: entry.count("priority", findings),
+                weight: entry.count("weight", findings),
             })
             .collect(),
     }

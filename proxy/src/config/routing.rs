@@ -9,15 +9,18 @@ use super::base_url::BaseUrl;
 use super::env::Env;
 use super::file::{self, File};
 use super::findings::{Findings, Text, quoted};
+use super::models::{self, Groups};
 use super::names::{Seen, choice, did_you_mean, model_name, pattern, printable, token};
 use super::reader::nearest;
-use super::snapshot::{Credential, Provider, ProviderKind};
+use super::snapshot::{Credential, Host, Provider, ProviderKind};
 use super::terms;
-use crate::exchange::ids::{CredentialIx, ProviderId};
-use crate::exchange::plan::Candidate;
+use crate::exchange::breaker::Breaker;
+use crate::exchange::ids::ProviderId;
+use crate::exchange::plan::Choices;
 use crate::exchange::price::{Mode, PriceList};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Providers of one file: what fits a [`ProviderId`] many times over.
 const PROVIDERS_MAX: usize = 1_024;
@@ -34,18 +37,18 @@ const CHAIN_MAX: usize = 32;
 /// Where calls can go.
 pub(super) struct Routing {
     pub(super) providers: Box<[Provider]>,
-    pub(super) models: HashMap<Box<str>, Box<[Candidate]>>,
+    pub(super) models: HashMap<Box<str>, Choices>,
     pub(super) aliases: HashMap<Box<str>, Box<str>>,
 }
 
 /// The providers' names as written, faulty ones too: a fault there gives no second one here.
-struct Known<'f> {
+pub(super) struct Known<'f> {
     by_name: HashMap<&'f str, (usize, &'f file::Provider)>,
     /// In the order of the file, so that suggestions are the same in every run.
     names: Vec<&'f str>,
     by_place: &'f [file::Provider],
     /// Whether what has no price of its own has the fall-back's.
-    has_fallback: bool,
+    pub(super) has_fallback: bool,
 }
 
 /// Compiles all three. The result counts only while `findings` is clean.
@@ -57,18 +60,23 @@ pub(super) fn routing(
     env: &dyn Env,
     findings: &mut Findings<'_>,
 ) -> Routing {
+    let mut hosts = HashMap::new();
     let each = file.providers.iter();
-    let compiled: Vec<Provider> =
-        each.filter_map(|p| provider(p, default_mode, folder, env, findings)).collect();
+    // In the order of the file, faulty ones too: a place here is a provider's number.
+    let mut compiled: Vec<Option<Provider>> = each
+        .map(|written| provider(written, default_mode, &mut hosts, (folder, env), findings))
+        .collect();
     if file.providers.is_empty() {
         findings.error(0, "there is no [[provider]]");
     }
     bounded(file, findings);
     unique_providers(file, findings);
     let known = Known::of(file);
-    let models = models(file, &known, prices, findings);
+    let mut groups = Groups::default();
+    let models = models::models(file, &known, (&compiled, prices), &mut groups, findings);
+    models::of_providers(file, &mut compiled, &mut groups, findings);
     let aliases = aliases(file, &known, findings);
-    Routing { providers: compiled.into(), models, aliases }
+    Routing { providers: compiled.into_iter().flatten().collect(), models, aliases }
 }
 
 fn bounded(file: &File, findings: &mut Findings<'_>) {
@@ -88,8 +96,8 @@ fn bounded(file: &File, findings: &mut Findings<'_>) {
 fn provider(
     written: &file::Provider,
     default_mode: Mode,
-    folder: &Path,
-    env: &dyn Env,
+    hosts: &mut HashMap<(Host, u16), Arc<Breaker>>,
+    (folder, env): (&Path, &dyn Env),
     findings: &mut Findings<'_>,
 ) -> Option<Provider> {
     if let Some(name) = &written.name {
@@ -105,6 +113,10 @@ fn provider(
             let why = "has no path: providers of kind openai mostly want /v1 at its end";
             findings.warn(text.at, format!("base_url {why}"));
         }
+        if kind == Some(ProviderKind::Anthropic) && url.path.ends_with("/v1") {
+            let why = "ends in /v1: calls to providers of kind anthropic add it themselves";
+            findings.warn(text.at, format!("base_url {why}"));
+        }
         Some(url)
     });
     let mode = terms::provider_mode(written, default_mode, findings);
@@ -113,6 +125,7 @@ fn provider(
     }
     let credentials = credentials(written, folder, env, findings);
     let url = url?;
+    let breaker = hosts.entry((url.host.clone(), url.port)).or_default().clone();
     Some(Provider {
         name: written.name.as_ref()?.value.clone(),
         kind: kind?,
@@ -123,16 +136,14 @@ fn provider(
         credentials,
         serves: written.models.iter().map(|model| model.value.clone()).collect(),
         mode,
+        breaker,
+        choices: Choices::default(),
     })
 }
 
 fn provider_kind(kind: &Text, findings: &mut Findings<'_>) -> Option<ProviderKind> {
     let names = [("openai", ProviderKind::OpenAi), ("anthropic", ProviderKind::Anthropic)];
-    let chosen = choice(kind, "kind", &names, findings);
-    if chosen == Some(ProviderKind::Anthropic) {
-        findings.warn(kind.at, "no route of this version can use a provider of this kind");
-    }
-    chosen
+    choice(kind, "kind", &names, findings)
 }
 
 fn credentials(
@@ -143,23 +154,21 @@ fn credentials(
 ) -> Box<[Credential]> {
     let mut names = Seen::new("credential");
     let mut usable = Vec::new();
-    for (n, credential) in written.credentials.iter().enumerate() {
-        if n == 1 {
-            let what = "choosing between credentials is not built yet: list one";
-            findings.error(credential.at, what);
-        }
+    for credential in &written.credentials {
         if let Some(name) = &credential.name {
             printable(name, "the name of a credential", findings);
             names.note(name, findings);
         }
+        let what = "\"weight\" in credentials of [[provider]]";
+        let weight = models::weight(credential.weight.as_ref(), what, findings);
         let Some(key) = &credential.key else { continue };
         match key.value.fetch(folder, env) {
-            Ok(secret) => usable.extend(
-                credential
-                    .name
-                    .as_ref()
-                    .map(|name| Credential { name: name.value.clone(), secret }),
-            ),
+            Ok(secret) => usable.extend(credential.name.as_ref().map(|name| Credential {
+                name: name.value.clone(),
+                secret,
+                weight,
+                health: Arc::default(),
+            })),
             Err(why) => findings.error(key.at, why),
         }
     }
@@ -170,11 +179,15 @@ fn credentials(
 }
 
 fn unique_providers(file: &File, findings: &mut Findings<'_>) {
-    let (mut names, mut patterns) = (Seen::new("provider"), Seen::new("pattern of models"));
+    let mut names = Seen::new("provider");
+    // Of each kind on its own: a call goes to a provider that speaks its dialect.
+    let mut patterns: HashMap<&str, Seen<'_>> = HashMap::new();
     for provider in &file.providers {
         if let Some(name) = &provider.name {
             names.note(name, findings);
         }
+        let kind = provider.kind.as_ref().map_or("", |kind| &*kind.value);
+        let patterns = patterns.entry(kind).or_insert_with(|| Seen::new("pattern of models"));
         for model in &provider.models {
             patterns.note(model, findings);
         }
@@ -200,22 +213,23 @@ impl<'f> Known<'f> {
         }
     }
 
-    /// A provider that the chat route can use.
-    fn usable(&self, name: &str, at: usize, findings: &mut Findings<'_>) -> Option<ProviderId> {
-        let Some((n, provider)) = self.by_name.get(name) else {
+    /// The provider of a name.
+    pub(super) fn usable(
+        &self,
+        name: &str,
+        at: usize,
+        findings: &mut Findings<'_>,
+    ) -> Option<ProviderId> {
+        let Some((n, _)) = self.by_name.get(name) else {
             let hint = did_you_mean(nearest(name, self.names.iter().copied()));
             findings.error(at, format!("there is no provider {}{hint}", quoted(name)));
             return None;
         };
-        if provider.kind.as_ref().is_some_and(|kind| &*kind.value == "anthropic") {
-            let why = "is of kind anthropic: translating chat calls is not built yet";
-            findings.error(at, format!("provider {} {why}", quoted(name)));
-        }
         u16::try_from(*n).ok().map(ProviderId)
     }
 
     /// Whether a name is read as `provider/model`.
-    fn explicit<'n>(&self, name: &'n str) -> Option<(&'n str, &'n str)> {
+    pub(super) fn explicit<'n>(&self, name: &'n str) -> Option<(&'n str, &'n str)> {
         name.split_once('/').filter(|(provider, _)| self.by_name.contains_key(provider))
     }
 
@@ -237,68 +251,6 @@ impl<'f> Known<'f> {
             None => pattern == model,
         })
     }
-}
-
-fn models(
-    file: &File,
-    known: &Known<'_>,
-    prices: &PriceList,
-    findings: &mut Findings<'_>,
-) -> HashMap<Box<str>, Box<[Candidate]>> {
-    let mut models = HashMap::new();
-    let mut names = Seen::new("model");
-    for model in &file.models {
-        if let Some(name) = &model.name {
-            model_name(name, "the name of a model", findings);
-            names.note(name, findings);
-            if known.explicit(&name.value).is_some() {
-                let why = "is read as provider/model and never as this name";
-                findings.error(name.at, format!("model {} {why}", quoted(&name.value)));
-            }
-        }
-        for extra in model.candidates.iter().skip(1) {
-            findings.error(extra.at, "failover is not built yet: list one candidate");
-        }
-        let first = model.candidates.first();
-        let candidate =
-            first.and_then(|c| candidate(c, model.name.as_ref(), known, prices, findings));
-        if let (Some(name), Some(candidate)) = (&model.name, candidate) {
-            models.insert(name.value.clone(), Box::from([candidate]));
-        }
-    }
-    models
-}
-
-fn candidate(
-    written: &file::Candidate,
-    public: Option<&Text>,
-    known: &Known<'_>,
-    prices: &PriceList,
-    findings: &mut Findings<'_>,
-) -> Option<Candidate> {
-    if let Some(model) = &written.model {
-        model_name(model, "the name of a candidate's model", findings);
-    }
-    let name = written.provider.as_ref()?;
-    let provider = known.usable(&name.value, name.at, findings)?;
-    let model = &written.model.as_ref().or(public)?.value;
-    let price = prices.lookup(&name.value, model);
-    if price.is_none() && !known.has_fallback {
-        let who = format!("{} of provider {}", quoted(model), quoted(&name.value));
-        let what = "its calls count as zero, and keys with a budget cannot make them";
-        let hint = findings.has_room().then(|| near_price(&name.value, model, prices));
-        let hint = hint.unwrap_or_default();
-        findings.warn(written.at, format!("no price is known for {who}: {what}{hint}"));
-    }
-    let model = Some((&**model).into());
-    Some(Candidate { provider, credential: CredentialIx(0), model, price })
-}
-
-/// The priced name that was probably meant; in an order that is the same in every run.
-fn near_price(provider: &str, model: &str, prices: &PriceList) -> String {
-    let mut names: Vec<&str> = prices.names(provider).collect();
-    names.sort_unstable();
-    did_you_mean(nearest(model, names.into_iter()))
 }
 
 fn aliases(

@@ -53,9 +53,9 @@ pub const ROOT: Shape = Shape {
         read("deadlines"),
         read("state_dir"),
         read("ledger"),
-        later("retry", "a configurable retry"),
-        later("breaker", "a circuit breaker"),
-        later("endings", "charging by ending"),
+        read("retry"),
+        read("breaker"),
+        read("endings"),
     ],
 };
 
@@ -83,7 +83,7 @@ pub const PROVIDER: Shape = Shape {
 /// An entry of `credentials`.
 pub const CREDENTIAL: Shape = Shape {
     label: "credentials of [[provider]]",
-    keys: &[read("name"), read("key"), later("weight", "choosing between credentials")],
+    keys: &[read("name"), read("key"), read("weight")],
 };
 
 /// `[[model]]`.
@@ -92,12 +92,7 @@ pub const MODEL: Shape = Shape { label: "[[model]]", keys: &[read("name"), read(
 /// An entry of `candidates`.
 pub const CANDIDATE: Shape = Shape {
     label: "candidates of [[model]]",
-    keys: &[
-        read("provider"),
-        read("model"),
-        later("priority", "failover"),
-        later("weight", "failover"),
-    ],
+    keys: &[read("provider"), read("model"), read("priority"), read("weight")],
 };
 
 /// `[alias]`: every key is an alias.
@@ -170,6 +165,53 @@ pub const DEADLINES: Shape = Shape {
         read("write_stall"),
         read("pooled"),
         read("drain"),
+        read("heartbeat"),
+    ],
+};
+
+/// `[retry]`.
+pub const RETRY: Shape = Shape {
+    label: "[retry]",
+    keys: &[
+        read("attempts"),
+        read("backoff"),
+        read("backoff_max"),
+        read("budget"),
+        read("possibly_billed"),
+    ],
+};
+
+/// `[breaker]`.
+pub const BREAKER: Shape = Shape {
+    label: "[breaker]",
+    keys: &[read("failures"), read("window"), read("open"), read("slow_start"), read("cooldown")],
+};
+
+/// `[endings]`.
+pub const ENDINGS: Shape = Shape {
+    label: "[endings]",
+    keys: &[
+        read("client_left"),
+        read("drain_time"),
+        read("drain_bytes"),
+        read("succeeded_unreported"),
+        read("broken_unreported"),
+        read("left_unreported"),
+        read("chat_completions"),
+        read("messages"),
+    ],
+};
+
+/// `[endings.chat_completions]` and its like.
+pub const ROUTE_ENDINGS: Shape = Shape {
+    label: "a route of [endings]",
+    keys: &[
+        read("client_left"),
+        read("drain_time"),
+        read("drain_bytes"),
+        read("succeeded_unreported"),
+        read("broken_unreported"),
+        read("left_unreported"),
     ],
 };
 
@@ -189,6 +231,10 @@ pub const SHAPES: &[&Shape] = &[
     &LIMITS,
     &LEDGER,
     &DEADLINES,
+    &RETRY,
+    &BREAKER,
+    &ENDINGS,
+    &ROUTE_ENDINGS,
 ];
 
 impl Shape {

@@ -1,12 +1,16 @@
 //! The compiled configuration: immutable, indexed, versioned. What a shard reads.
 
+use crate::exchange::breaker::{Breaker, BreakerRules, CredentialHealth};
+use crate::exchange::call::Dialect;
 use crate::exchange::ids::{CredentialIx, ProviderId};
-use crate::exchange::plan::Candidate;
+use crate::exchange::plan::Choices;
 use crate::exchange::price::{Mode, MoneyTerms, PriceList};
-use crate::exchange::rules::WhenFull;
+use crate::exchange::retry::RetryRules;
+use crate::exchange::rules::{Endings, WhenFull};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Published whole, validated whole, never mutated.
@@ -16,8 +20,8 @@ pub struct Snapshot {
     pub version: u64,
     /// In the order of the file.
     pub providers: Box<[Provider]>,
-    /// Public model name → its candidates, best first; at least one.
-    pub models: HashMap<Box<str>, Box<[Candidate]>>,
+    /// Public model name → its candidates.
+    pub models: HashMap<Box<str>, Choices>,
     /// Other spellings of a public model name, or of `provider/model`.
     pub aliases: HashMap<Box<str>, Box<str>>,
     /// What tokens cost.
@@ -30,6 +34,12 @@ pub struct Snapshot {
     pub deadlines: Deadlines,
     /// Every configurable bound.
     pub bounds: Bounds,
+    /// When a candidate is tried again.
+    pub retry: RetryRules,
+    /// When a host or a credential rests.
+    pub breaker: BreakerRules,
+    /// What endings mean for an answer and its money.
+    pub endings: Endings,
 }
 
 /// Somebody who serves models.
@@ -53,10 +63,15 @@ pub struct Provider {
     pub serves: Box<[Box<str>]>,
     /// Who pays it, and what a key pays for that.
     pub mode: Mode,
+    /// How the host does that it is on; shared with others on the same host and port.
+    pub breaker: Arc<Breaker>,
+    /// The candidates of a name that is not configured: one a credential, sent as it was asked
+    /// for.
+    pub choices: Choices,
 }
 
 /// Where a provider lives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
     /// Resolved off the shards.
     Name(Box<str>),
@@ -73,12 +88,26 @@ pub enum ProviderKind {
     Anthropic,
 }
 
+impl ProviderKind {
+    /// The dialect it takes as it comes; others would have to be translated.
+    pub fn dialect(self) -> Dialect {
+        match self {
+            ProviderKind::OpenAi => Dialect::Chat,
+            ProviderKind::Anthropic => Dialect::Messages,
+        }
+    }
+}
+
 /// A provider's credential: usable, never printable.
 pub struct Credential {
     /// For people.
     pub name: Box<str>,
     /// The secret.
     pub secret: Secret,
+    /// Its share of the provider's calls.
+    pub weight: u32,
+    /// How it does.
+    pub health: Arc<CredentialHealth>,
 }
 
 impl fmt::Debug for Credential {
@@ -129,6 +158,9 @@ pub struct Deadlines {
     pub pooled: Duration,
     /// How long a stopping node waits for exchanges in flight.
     pub drain: Duration,
+    /// A stream without a byte to the client, until a heartbeat is sent; shorter than
+    /// `client_idle`.
+    pub heartbeat: Duration,
 }
 
 impl Default for Deadlines {
@@ -144,6 +176,7 @@ impl Default for Deadlines {
             write_stall: s(60),
             pooled: s(60),
             drain: s(900),
+            heartbeat: s(10),
         }
     }
 }

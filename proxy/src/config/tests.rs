@@ -14,6 +14,7 @@ mod docs;
 mod governing;
 mod mutations;
 mod refusals;
+mod resilience;
 mod secrets;
 mod values;
 
@@ -69,7 +70,8 @@ const PRICES: &str = r#"{"version": 9, "models": [
     {"provider": "local", "model": "llama", "tiers": [{"above_input": 0, "input": 1, "output": 2}]}
 ]}"#;
 
-/// Every key that is read, but those of `[price]`, each with a value that is not its default.
+/// Every key that is read, but those of `[price]` and of the tables in `resilience`, each with a
+/// value that is not its default.
 pub(super) const FULL: &str = r#"node = "edge-1"
 state_dir = "state"
 [listen]
@@ -128,6 +130,7 @@ client_idle = "1h"
 write_stall = "6s"
 pooled = "7s"
 drain = "8s"
+heartbeat = "9s"
 
 [ledger]
 enabled = true
@@ -222,13 +225,13 @@ fn every_key_of_a_full_file_is_in_the_result() {
     let claude = snapshot.provider(ProviderId(1));
     assert_eq!(claude.credentials[0].secret.reveal(), SECRET, "without the line break");
     assert_eq!(&*claude.base_path, "");
-    let fast = &snapshot.models["fast"];
+    let fast = &snapshot.models["fast"].candidates;
     assert_eq!(fast[0].model.as_deref(), Some("gpt-4o-mini"));
     let rates = |c: &crate::exchange::plan::Candidate| {
         snapshot.prices.at(c.price.unwrap()).unwrap().tiers[0].rates
     };
     assert_eq!((rates(&fast[0]).input, rates(&fast[0]).output), (150_000, 600_000));
-    assert_eq!(snapshot.models["gpt-4.1"][0].model.as_deref(), Some("gpt-4.1"));
+    assert_eq!(snapshot.models["gpt-4.1"].candidates[0].model.as_deref(), Some("gpt-4.1"));
     assert_eq!(&*snapshot.aliases["default"], "fast");
     assert_eq!(&*snapshot.aliases["openai/gpt-x"], "openai/gpt-4o");
     assert_eq!(&*snapshot.aliases["old"], "gpt-5");
@@ -251,8 +254,9 @@ fn every_key_of_a_full_file_is_in_the_result() {
         d.write_stall,
         d.pooled,
         d.drain,
+        d.heartbeat,
     ];
-    let wanted = [1_000, 120_000, 180_000, 4_000, 500, 3_600_000, 6_000, 7_000, 8_000];
+    let wanted = [1_000, 120_000, 180_000, 4_000, 500, 3_600_000, 6_000, 7_000, 8_000, 9_000];
     assert_eq!(ms, wanted.map(Duration::from_millis));
 }
 
@@ -263,16 +267,32 @@ fn a_price_file_replaces_the_built_in_prices() {
            candidates = [{ provider = \"local\", model = \"llama\" }]\n";
     let config = good(&text);
     assert_eq!(config.snapshot.prices.version, 9);
-    let price = config.snapshot.models["m"][0].price.unwrap();
+    let price = config.snapshot.models["m"].candidates[0].price.unwrap();
     assert_eq!(config.snapshot.prices.at(price).unwrap().tiers[0].rates.output, 2);
     assert_eq!(config.snapshot.prices.lookup("openai", "gpt-4o"), None);
+}
+
+#[test]
+fn a_model_may_be_served_in_either_dialect() {
+    let served = FULL
+        .replace(
+            "base_url = \"http://127.0.0.1:9001\"",
+            "base_url = \"http://127.0.0.1:9001\"\nmodels = [\"gpt-*\"]",
+        )
+        .replace("default = \"fast\"", "default = \"claude/opus\"");
+    let config = good(&format!(
+        "{served}\n[[model]]\nname = \"m\"\ncandidates = [{{ provider = \"claude\" }}]"
+    ));
+    assert_eq!(config.snapshot.models["m"].candidates[0].provider, ProviderId(1));
+    assert!(config.snapshot.providers.iter().all(|provider| provider.serves("gpt-5")));
 }
 
 #[test]
 fn what_is_allowed_and_probably_not_meant_is_a_warning_with_its_line() {
     let text =
         format!("{FULL}\n[[model]]\nname = \"m\"\ncandidates = [{{ provider = \"openai\" }}]")
-            .replace("\"127.0.0.1:5180\"", "\"0.0.0.0:5180\"");
+            .replace("\"127.0.0.1:5180\"", "\"0.0.0.0:5180\"")
+            .replace("127.0.0.1:9001", "127.0.0.1:9001/v1");
     let config = good(&text);
     let warnings: Vec<String> =
         config.warnings.iter().map(|warning| warning.located("t")).collect();
@@ -280,8 +300,8 @@ fn what_is_allowed_and_probably_not_meant_is_a_warning_with_its_line() {
         warnings,
         [
             "t:4:8: \"data\" in [listen] is reachable from other machines, without TLS",
-            "t:20:8: no route of this version can use a provider of this kind",
-            "t:80:15: no price is known for \"m\" of provider \"openai\": its calls count as zero, \
+            "t:21:12: base_url ends in /v1: calls to providers of kind anthropic add it themselves",
+            "t:81:15: no price is known for \"m\" of provider \"openai\": its calls count as zero, \
              and keys with a budget cannot make them",
         ]
     );
@@ -289,12 +309,12 @@ fn what_is_allowed_and_probably_not_meant_is_a_warning_with_its_line() {
 
 #[test]
 fn a_report_tells_all_and_no_secret() {
-    let config = good(FULL);
+    let config = good(&FULL.replace("\"127.0.0.1:5180\"", "\"0.0.0.0:5180\""));
     let text = check::report(&config);
     for part in [
-        "tollgate.toml:20:8: no route of this version",
+        "tollgate.toml:4:8: \"data\" in [listen] is reachable",
         "node       edge-1",
-        "data 127.0.0.1:5180, admin [::1]:5181",
+        "data 0.0.0.0:5180, admin [::1]:5181",
         "shards     2, driver epoll",
         "openai (openai) at http://api.openai.test/v1, serves gpt-*, o3",
         "claude (anthropic) at http://127.0.0.1:9001\n",
@@ -308,7 +328,7 @@ fn a_report_tells_all_and_no_secret() {
     }
     let json: serde_json::Value = serde_json::from_str(&check::report_json(&config)).unwrap();
     assert_eq!(json["usable"], true);
-    assert_eq!(json["warnings"][0]["line"], 20);
+    assert_eq!(json["warnings"][0]["line"], 4);
     assert_eq!(json["providers"][1]["dialled"], "127.0.0.1:9001");
     assert_eq!(json["models"][0]["candidates"][0]["model"], "gpt-4o-mini");
     assert_eq!(json["keys"], 3);

@@ -80,6 +80,8 @@ mod tests {
             credentials: Box::new([]),
             serves: Box::new([]),
             mode: Default::default(),
+            breaker: Default::default(),
+            choices: Default::default(),
         };
         Snapshot {
             version: 1,
@@ -91,6 +93,9 @@ mod tests {
             when_full: Default::default(),
             deadlines: Default::default(),
             bounds: Default::default(),
+            retry: Default::default(),
+            breaker: Default::default(),
+            endings: Default::default(),
         }
     }
 

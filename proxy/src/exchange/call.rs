@@ -34,6 +34,10 @@ impl Dialect {
 pub enum Route {
     /// `POST /v1/chat/completions`.
     ChatCompletions,
+    /// `POST /v1/messages`.
+    Messages,
+    /// `POST /v1/messages/count_tokens`.
+    CountTokens,
     /// `GET /v1/models`.
     Models,
     /// `GET /healthz`, `/readyz`, `/startupz`.
@@ -60,6 +64,7 @@ impl Route {
     pub fn dialect(self) -> Dialect {
         match self {
             Route::ChatCompletions | Route::Models | Route::Health(_) => Dialect::Chat,
+            Route::Messages | Route::CountTokens => Dialect::Messages,
             Route::Responses => Dialect::Responses,
             Route::Unserved(dialect) => dialect,
         }
@@ -69,11 +74,28 @@ impl Route {
     pub fn name(self) -> &'static str {
         match self {
             Route::ChatCompletions => "chat_completions",
+            Route::Messages => "messages",
+            Route::CountTokens => "count_tokens",
             Route::Models => "models",
             Route::Health(_) => "health",
             Route::Unserved(_) => "unserved",
             Route::Responses => "responses",
         }
+    }
+
+    /// Its path at a provider of its dialect, behind the base URL; `None` if it is answered here.
+    pub fn upstream_path(self) -> Option<&'static str> {
+        match self {
+            Route::ChatCompletions => Some("/chat/completions"),
+            Route::Messages => Some("/v1/messages"),
+            Route::CountTokens => Some("/v1/messages/count_tokens"),
+            Route::Models | Route::Health(_) | Route::Unserved(_) | Route::Responses => None,
+        }
+    }
+
+    /// Whether its calls cost nothing: they have no part in rates and budgets, and no record.
+    pub fn is_free(self) -> bool {
+        matches!(self, Route::CountTokens)
     }
 }
 

@@ -2,7 +2,7 @@
 //! list, counted from 1. New ones are added at the end; a number on the disk is for ever.
 
 /// Every code a refusal can have.
-pub const CODES: [&str; 34] = [
+pub const CODES: [&str; 35] = [
     "invalid_request",
     "model_missing",
     "model_unavailable",
@@ -37,6 +37,7 @@ pub const CODES: [&str; 34] = [
     "upstream_auth",
     "internal",
     "ledger_busy",
+    "upstream_unavailable",
 ];
 
 /// A code's number; 0 is none.
@@ -60,6 +61,6 @@ mod tests {
             assert_eq!(usize::from(number(code)), at + 1);
             assert_eq!(name(number(code)), Some(*code));
         }
-        assert_eq!((number("no such code"), name(0), name(35)), (0, None, None));
+        assert_eq!((number("no such code"), name(0), name(36)), (0, None, None));
     }
 }

@@ -1,6 +1,8 @@
 //! Where a call may go.
 
+use super::breaker::{Breaker, CredentialHealth};
 use super::ids::{CredentialIx, ProviderId};
+use super::places::Places;
 use super::price::{Mode, ModelPrice, MoneyTerms, PriceIx};
 use std::sync::Arc;
 
@@ -16,10 +18,24 @@ pub struct Candidate {
     pub model: Option<Arc<str>>,
     /// What it costs, if that is known.
     pub price: Option<PriceIx>,
+    /// Which candidates are tried first: those with the lowest number.
+    pub priority: u16,
+    /// Its share of the calls among those of its priority; at least one.
+    pub weight: u32,
+    /// How the host does that it is on.
+    pub host: Arc<Breaker>,
+    /// How its credential does.
+    pub health: Arc<CredentialHealth>,
 }
 
-/// Candidates of one plan: as many as a bit set has bits.
-pub const OFFERS_MAX: usize = 64;
+/// The candidates of a name.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    /// Best priority first.
+    pub candidates: Box<[Candidate]>,
+    /// Where turns among them are counted, if there is more than one.
+    pub group: Option<u32>,
+}
 
 /// A candidate as the layers judge it: names and prices instead of places in the snapshot.
 #[derive(Clone, Copy, Debug)]
@@ -42,30 +58,46 @@ pub struct Plan<'p> {
     /// How money is held and priced.
     pub terms: &'p MoneyTerms,
     offers: &'p [Offer<'p>],
-    struck: u64,
+    left: Places,
 }
 
 impl<'p> Plan<'p> {
-    /// A plan of all these offers; those beyond [`OFFERS_MAX`] are left out.
+    /// A plan of all these offers; those beyond
+    /// [`CANDIDATES_MAX`](super::places::CANDIDATES_MAX) are left out.
     pub fn new(asked: &'p str, offers: &'p [Offer<'p>], terms: &'p MoneyTerms) -> Plan<'p> {
-        let offers = offers.get(..OFFERS_MAX).unwrap_or(offers);
-        Plan { asked, terms, offers, struck: 0 }
+        Plan { asked, terms, offers, left: Places::first(offers.len()) }
+    }
+
+    /// The same plan with these places of it at most.
+    pub fn only(mut self, places: Places) -> Plan<'p> {
+        for place in self.left.iter().filter(|place| !places.has(*place)) {
+            self.left.remove(place);
+        }
+        self
     }
 
     /// The offers that are left, with their places.
-    pub fn left(&self) -> impl Iterator<Item = (usize, &'p Offer<'p>)> + use<'p> {
-        let struck = self.struck;
-        self.offers.iter().enumerate().filter(move |(at, _)| struck >> at & 1 == 0)
+    pub fn left(&self) -> impl Iterator<Item = (u8, &'p Offer<'p>)> + use<'p> {
+        let offers = self.offers;
+        self.left.iter().filter_map(move |place| Some((place, offers.get(usize::from(place))?)))
+    }
+
+    /// The places that are left.
+    pub fn places(&self) -> Places {
+        self.left
     }
 
     /// Strikes an offer.
-    pub fn strike(&mut self, at: usize) {
-        debug_assert!(at < self.offers.len(), "an offer is struck that is not there");
-        self.struck |= 1 << (at % OFFERS_MAX);
+    pub fn strike(&mut self, place: u8) {
+        debug_assert!(
+            usize::from(place) < self.offers.len(),
+            "an offer is struck that is not there"
+        );
+        self.left.remove(place);
     }
 
     /// Whether an offer is left.
     pub fn is_open(&self) -> bool {
-        self.left().next().is_some()
+        !self.left.is_empty()
     }
 }

@@ -44,8 +44,6 @@ pub enum Refusal {
     },
     /// The route is known and not served yet.
     NotImplemented,
-    /// The route is served, but not as a stream yet.
-    StreamNotServed,
     /// The body is not what the route takes.
     InvalidRequest {
         /// The member at fault, if one is.
@@ -110,6 +108,8 @@ pub enum Refusal {
     EmptyCompletion,
     /// The upstream refused *our* credential.
     UpstreamAuth,
+    /// Every candidate rests for now: its breaker is open, or its credential cools down.
+    UpstreamUnavailable,
     /// A defect of ours.
     Internal,
 }
@@ -248,11 +248,6 @@ impl Refusal {
                 never_retry: true,
                 ..face(501, "not_implemented", "This route is known here and not served yet.")
             },
-            Refusal::StreamNotServed => Face {
-                never_retry: true,
-                param: Some("stream"),
-                ..face(501, "not_implemented", "Streams are not served yet: send stream false.")
-            },
             Refusal::NodeBusy => Face {
                 retry_after_s: Some(BUSY_RETRY_AFTER_S),
                 ..face(503, "node_busy", "This node holds as many request bytes as it may.")
@@ -282,6 +277,9 @@ impl Refusal {
                 never_retry: true,
                 ..face(502, "upstream_auth", "The upstream refused this gateway's credential.")
             },
+            Refusal::UpstreamUnavailable => {
+                face(503, "upstream_unavailable", "No upstream of this model takes calls now.")
+            }
             _ => face(500, "internal", "A defect of this gateway ended the request."),
         }
     }

@@ -5,6 +5,7 @@
 
 use super::time::UnixMs;
 use super::window::{DAY_MS, days_before, year_and_month};
+use std::fmt;
 
 /// Milliseconds of a minute and of an hour.
 const MINUTE_MS: u64 = 60_000;
@@ -31,13 +32,24 @@ pub fn parse(text: &str) -> Option<UnixMs> {
 
 /// Writes an instant; milliseconds only where there are any.
 pub fn text(at: UnixMs) -> String {
-    let (year, month) = year_and_month(at);
-    let day = (at.0 / DAY_MS).saturating_sub(days_before(year, month)) + 1;
-    let in_day = at.0 % DAY_MS;
-    let (hour, minute) = (in_day / HOUR_MS, in_day % HOUR_MS / MINUTE_MS);
-    let (second, ms) = (in_day % MINUTE_MS / 1_000, in_day % 1_000);
-    let fraction = if ms == 0 { String::new() } else { format!(".{ms:03}") };
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
+    Shown(at).to_string()
+}
+
+/// An instant as [`text`] writes it, for whoever has room already.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown(pub UnixMs);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shown(at) = *self;
+        let (year, month) = year_and_month(at);
+        let day = (at.0 / DAY_MS).saturating_sub(days_before(year, month)) + 1;
+        let in_day = at.0 % DAY_MS;
+        let (hour, minute) = (in_day / HOUR_MS, in_day % HOUR_MS / MINUTE_MS);
+        let (second, ms) = (in_day % MINUTE_MS / 1_000, in_day % 1_000);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
+        if ms == 0 { f.write_str("Z") } else { write!(f, ".{ms:03}Z") }
+    }
 }
 
 /// `2027-01-31`.

@@ -1,5 +1,7 @@
 //! Choices an operator makes about money where both answers are defensible.
 
+use super::call::Dialect;
+
 /// What happens to a new exchange that no slot can be had for, or while the ledger takes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
@@ -20,6 +22,92 @@ pub enum OrphanRule {
     Release,
     /// The whole hold.
     ChargeHold,
+}
+
+/// What becomes of an answer whose client has left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientLeft {
+    /// It is read on for a short while, for the usage at its end.
+    #[default]
+    DrainShort,
+    /// It is read to its end.
+    Drain,
+    /// The upstream is left at once.
+    Abort,
+}
+
+/// What a call costs whose upstream did not say what it used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unreported {
+    /// The estimate, flagged.
+    #[default]
+    Charge,
+    /// Nothing.
+    Release,
+}
+
+/// What the endings of a route mean for its answer and its money.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndingRules {
+    /// When the client has left.
+    pub client_left: ClientLeft,
+    /// How long a short drain reads on.
+    pub drain_ms: u32,
+    /// How much a short drain reads on.
+    pub drain_bytes: u64,
+    /// Of an answer that came to its end as it should.
+    pub succeeded_unreported: Unreported,
+    /// Of an answer that failed, was cut, or met a deadline, a stop or a client that stalled.
+    pub broken_unreported: Unreported,
+    /// Of an answer whose client had left.
+    pub left_unreported: Unreported,
+}
+
+impl Default for EndingRules {
+    fn default() -> EndingRules {
+        EndingRules {
+            client_left: ClientLeft::DrainShort,
+            drain_ms: 5_000,
+            drain_bytes: 256 * 1024,
+            succeeded_unreported: Unreported::Charge,
+            broken_unreported: Unreported::Charge,
+            left_unreported: Unreported::Charge,
+        }
+    }
+}
+
+/// The rules of every route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Endings {
+    /// Of `POST /v1/chat/completions`, and of routes without rules of their own.
+    pub chat_completions: EndingRules,
+    /// Of `POST /v1/messages`.
+    pub messages: EndingRules,
+}
+
+impl Endings {
+    /// The rules of a dialect's route.
+    pub fn of(&self, dialect: Dialect) -> &EndingRules {
+        match dialect {
+            Dialect::Messages => &self.messages,
+            Dialect::Chat | Dialect::Responses | Dialect::Gemini => &self.chat_completions,
+        }
+    }
+}
+
+impl ClientLeft {
+    /// The names in the configuration.
+    pub const NAMES: [(&'static str, ClientLeft); 3] = [
+        ("drain_short", ClientLeft::DrainShort),
+        ("drain", ClientLeft::Drain),
+        ("abort", ClientLeft::Abort),
+    ];
+}
+
+impl Unreported {
+    /// The names in the configuration.
+    pub const NAMES: [(&'static str, Unreported); 2] =
+        [("charge", Unreported::Charge), ("release", Unreported::Release)];
 }
 
 impl WhenFull {

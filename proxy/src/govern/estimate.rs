@@ -48,9 +48,13 @@ pub fn hold(demand: &Demand, price: &ModelPrice, strict: bool, terms: &MoneyTerm
 
 /// Tokens the input will count.
 pub fn input_tokens(demand: &Demand, price: &ModelPrice) -> u64 {
-    let items = u64::from(demand.items);
-    text_tokens(demand.ascii, demand.non_ascii)
-        .saturating_add(items.saturating_mul(price.image_tokens.unwrap_or(ITEM_TOKENS)))
+    with_items(text_tokens(demand.ascii, demand.non_ascii), demand.items, price)
+}
+
+/// Tokens of a text with its images and files.
+pub fn with_items(text: u64, items: u32, price: &ModelPrice) -> u64 {
+    let each = price.image_tokens.unwrap_or(ITEM_TOKENS);
+    text.saturating_add(u64::from(items).saturating_mul(each))
 }
 
 /// Tokens a text counts.

@@ -4,11 +4,15 @@
 //! [`Governance`] is the list of layers, outermost first: what is cheapest to know and refuses for
 //! longest stands outside. The driver has one [`Held`] an exchange and settles it exactly once.
 
+pub mod balance;
 pub mod bank;
+pub mod breaker;
 pub mod estimate;
+pub mod fault;
 pub mod layer;
 pub mod layers;
 pub mod price;
+pub mod retry_after;
 pub mod walk;
 
 use bank::MoneyHold;
@@ -24,7 +28,7 @@ pub type Governance = stack![Expiry, InFlight, Requests, Models, Money];
 
 /// The layers of routes that cost nothing: the model list, and counting tokens. A client asks for
 /// dozens of counts within a blink, so they have no part in the requests of the minute.
-pub type Passing = stack![Expiry, InFlight];
+pub type Passing = stack![Expiry, InFlight, Models];
 
 /// What those took.
 pub type PassingHeld = <Passing as Layer>::Hold;

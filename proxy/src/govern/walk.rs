@@ -1,90 +1,396 @@
-//! What to do after an attempt: a machine without a clock or a socket.
+//! Retry and failover of one exchange: a machine without a clock, a socket or an allocation.
 //!
-//! In this landing a plan has one candidate and the only second try is the safe replay: a pooled
-//! connection that turns out to be dead before it gave a byte of an answer has not carried the
-//! request anywhere, so it is sent once more on a fresh connection.
+//! The driver's loop: [`Walk::next`] says what to do; after an attempt that gave no good answer
+//! [`Walk::end`] is told how it ended, and says what the breaker's words are to be told, before
+//! `next` is asked again. What the table of DESIGN §6 says of each end is [`AttemptEnd::row`].
+//! An attempt that gave an answer ends with [`Walk::answered`] (at the commit point), one that
+//! nobody waits for any more with [`Walk::abandoned`]: whoever probes must say how it went.
+//!
+//! Nothing here knows the two points of an answer. Up to the commit point an attempt can end like
+//! any other and the walk goes on; between the status point and the commit point only the driver
+//! has lost something, the choice of a status. After the commit point the driver asks no more,
+//! and tells [`Walk::broke_off`] if the answer breaks off: nothing is replayed, health hears of it.
+//!
+//! Attempts at one candidate are one outcome for its health: it hears of them when the walk leaves
+//! it. Bounds: `attempts` a candidate, and as many replays; `budget_ms` in which attempts begin.
 
+use super::balance;
+pub use super::fault::{AttemptEnd, Fault};
+use super::fault::{Health, Kind, May, Row, Seen};
+use crate::exchange::places::Places;
+use crate::exchange::plan::Candidate;
 use crate::exchange::refusal::Refusal;
+use crate::exchange::retry::RetryRules;
+use crate::exchange::time::MonoNs;
 
-/// How an attempt ended without an answer.
+const NS_PER_MS: u64 = 1_000_000;
+
+/// The moment of a step.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct At {
+    /// Now.
+    pub mono: MonoNs,
+    /// Any number: what is drawn by chance is drawn from it.
+    pub chance: u32,
+}
+
+/// How a candidate stands with breakers and cool-downs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AttemptEnd {
-    /// No connection.
-    Unreachable,
-    /// The connection ended before any byte of an answer.
-    Dead {
-        /// It had served an exchange before.
-        reused: bool,
-    },
-    /// It ended inside the answer's head.
-    Cut,
-    /// Nothing came in time.
-    Timeout,
-    /// What came is no answer that could be passed on.
-    Invalid,
+pub enum Standing {
+    /// It takes calls.
+    Ready,
+    /// It would take this one too, but is spared while others are ready.
+    Spared,
+    /// It takes none.
+    Resting,
+}
+
+/// What an attempt may be beside an attempt: the probe of an open breaker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Of the host's.
+    pub host: bool,
+    /// Of the credential's.
+    pub credential: bool,
+}
+
+/// The breakers, as the walk sees them.
+pub trait Gate {
+    /// How a candidate stands. Changes nothing.
+    fn standing(&self, place: u8) -> Standing;
+
+    /// Begins an attempt; `None` if it rests, or somebody else has become its probe.
+    fn enter(&mut self, place: u8) -> Option<Pass>;
+}
+
+/// What the breaker's words are told of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Which one.
+    pub place: u8,
+    /// What it was the probe of.
+    pub pass: Pass,
+    /// Of its host.
+    pub host: Health,
+    /// Of its credential.
+    pub credential: Health,
+    /// How long its credential is not to be asked; 0: it may. Whoever writes it bounds it.
+    pub cool_ms: u64,
 }
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Send the request, on a pooled connection if there is one.
-    Try,
-    /// Send it again, on a connection nobody used before.
-    Replay,
+    /// Send the request.
+    Try {
+        /// To this candidate.
+        place: u8,
+        /// On a connection nobody used before.
+        fresh: bool,
+    },
+    /// Ask again then.
+    Wait {
+        /// The instant.
+        until: MonoNs,
+    },
     /// Tell the client.
-    GiveUp(Refusal),
+    Over(Over),
+}
+
+/// How a walk ends that found no good answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// An upstream's answer is told: the last of which [`Ended::keep`] was said.
+    Answer(Answer),
+    /// Our own words.
+    Refuse(Refusal),
+}
+
+/// An upstream's answer that the client may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Whose.
+    pub place: u8,
+    /// With this status: its own, or what an error within a 200 stands for.
+    pub status: u16,
+    /// With our words in `error.message`, and all else as it is.
+    pub reworded: bool,
+}
+
+/// What follows from the end of an attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// What the words are told, before the next step.
+    pub report: Option<Report>,
+    /// This answer may be the one that is told at the end: it takes the place of one kept before.
+    pub keep: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// A candidate is to be chosen.
+    #[default]
+    Choosing,
+    /// An attempt is under way.
+    Trying { fresh: bool },
+    /// The same is sent again on a fresh connection, at once.
+    Replaying,
+    /// The same candidate is tried again then.
+    Waiting { until: MonoNs },
+    /// Nothing is tried any more.
+    Over,
 }
 
 /// The walk of one exchange.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Walk {
-    replayed: bool,
+    left: Places,
+    /// The last instant at which an attempt may begin; set by the first.
+    begin_until: Option<MonoNs>,
+    turn: u64,
+    stage: Stage,
+    answer: Option<Answer>,
+    /// What the last attempt is told as, if it gave no answer to tell.
+    last: Option<Refusal>,
+    place: u8,
+    pass: Pass,
+    /// Attempts at this candidate, without replays.
+    tries: u8,
+    attempts: u16,
+    fallbacks: u16,
 }
 
+// === impl Walk ===
+
 impl Walk {
-    /// What to do, given how the last attempt ended; `None` before the first.
-    pub fn step(&mut self, last: Option<AttemptEnd>) -> Step {
-        let Some(last) = last else { return Step::Try };
-        match last {
-            AttemptEnd::Dead { reused: true } if !self.replayed => {
-                self.replayed = true;
-                Step::Replay
+    /// A walk over what is left of a plan. `turn` says whose turn it is among equals.
+    pub fn new(left: Places, turn: u64) -> Walk {
+        Walk { left, turn, ..Walk::default() }
+    }
+
+    /// The candidate of the attempt under way, or of the last one.
+    pub fn place(&self) -> u8 {
+        self.place
+    }
+
+    /// Attempts begun, replays among them.
+    pub fn attempts(&self) -> u16 {
+        self.attempts
+    }
+
+    /// How often another candidate was gone to.
+    pub fn fallbacks(&self) -> u16 {
+        self.fallbacks
+    }
+
+    /// What to do next. `candidates` is the whole plan, best priority first.
+    pub fn next(
+        &mut self,
+        at: At,
+        rules: &RetryRules,
+        candidates: &[Candidate],
+        gate: &mut impl Gate,
+    ) -> Step {
+        match self.stage {
+            Stage::Replaying => self.begin(self.place, self.pass, true),
+            Stage::Waiting { until } if at.mono < until => Step::Wait { until },
+            Stage::Waiting { .. } if self.may_begin(at) => match gate.enter(self.place) {
+                Some(pass) => {
+                    self.tries += 1;
+                    self.begin(self.place, pass, false)
+                }
+                // Others have failed with it meanwhile: its breaker knows.
+                None => {
+                    self.left.remove(self.place);
+                    self.choose(at, rules, candidates, gate)
+                }
+            },
+            Stage::Choosing if self.may_begin(at) => self.choose(at, rules, candidates, gate),
+            Stage::Choosing | Stage::Waiting { .. } | Stage::Over => self.over(),
+            Stage::Trying { .. } => {
+                debug_assert!(false, "an attempt is under way");
+                self.over()
             }
-            AttemptEnd::Unreachable => Step::GiveUp(Refusal::UpstreamUnreachable),
-            AttemptEnd::Dead { .. } | AttemptEnd::Cut => Step::GiveUp(Refusal::UpstreamCut),
-            AttemptEnd::Timeout => Step::GiveUp(Refusal::UpstreamTimeout),
-            AttemptEnd::Invalid => Step::GiveUp(Refusal::UpstreamInvalid),
         }
     }
+
+    /// How the attempt under way ended, if not with a good answer.
+    pub fn end(&mut self, end: AttemptEnd, at: At, rules: &RetryRules) -> Ended {
+        debug_assert!(matches!(self.stage, Stage::Trying { .. }), "no attempt is under way");
+        if end == AttemptEnd::Stale && self.stage == (Stage::Trying { fresh: false }) {
+            self.stage = Stage::Replaying;
+            return Ended::default();
+        }
+        let row = end.row();
+        let keep = self.note(end, &row);
+        if let Some(until) = self.again(end, &row, at, rules) {
+            self.stage = Stage::Waiting { until };
+            return Ended { report: None, keep };
+        }
+        self.left.remove(self.place);
+        self.stage = if allowed(row.next, rules) { Stage::Choosing } else { Stage::Over };
+        Ended { report: Some(self.report(end, &row)), keep }
+    }
+
+    /// The attempt under way has given an answer, which has begun to go to the client.
+    pub fn answered(&mut self) -> Report {
+        self.stage = Stage::Over;
+        let Walk { place, pass, .. } = *self;
+        Report { place, pass, host: Health::Well, credential: Health::Well, cool_ms: 0 }
+    }
+
+    /// Nobody waits any more: what the words are told if an attempt was under way.
+    pub fn abandoned(&mut self) -> Option<Report> {
+        let under_way = matches!(self.stage, Stage::Trying { .. } | Stage::Replaying);
+        self.stage = Stage::Over;
+        let Walk { place, pass, .. } = *self;
+        let (host, credential) = (Health::Unknown, Health::Unknown);
+        under_way.then_some(Report { place, pass, host, credential, cool_ms: 0 })
+    }
+
+    /// An answer has broken off after its commit point. Nothing is replayed; health hears of it.
+    pub fn broke_off(&self, end: AttemptEnd) -> Report {
+        // Whoever probed has said already that it went well.
+        Report { pass: Pass::default(), ..self.report(end, &end.row()) }
+    }
+
+    fn may_begin(&self, at: At) -> bool {
+        self.begin_until.is_none_or(|until| at.mono <= until)
+    }
+
+    fn begin(&mut self, place: u8, pass: Pass, fresh: bool) -> Step {
+        if self.attempts > 0 && place != self.place {
+            self.fallbacks += 1;
+        }
+        self.attempts = self.attempts.saturating_add(1);
+        (self.place, self.pass, self.stage) = (place, pass, Stage::Trying { fresh });
+        Step::Try { place, fresh }
+    }
+
+    fn choose(
+        &mut self,
+        at: At,
+        rules: &RetryRules,
+        candidates: &[Candidate],
+        gate: &mut impl Gate,
+    ) -> Step {
+        if self.left.is_empty() && self.attempts == 0 {
+            self.stage = Stage::Over;
+            return Step::Over(Over::Refuse(Refusal::ModelUnavailable));
+        }
+        // Whoever loses a race for a probe is passed over, this time only.
+        let mut open = self.left;
+        while let Some(place) = pick(open, self.turn, candidates, gate) {
+            if let Some(pass) = gate.enter(place) {
+                let until = || later(at.mono, u64::from(rules.budget_ms));
+                self.begin_until.get_or_insert_with(until);
+                self.tries = 1;
+                return self.begin(place, pass, false);
+            }
+            open.remove(place);
+        }
+        self.over()
+    }
+
+    fn over(&mut self) -> Step {
+        self.stage = Stage::Over;
+        let refusal = self.last.unwrap_or(Refusal::UpstreamUnavailable);
+        Step::Over(self.answer.map_or(Over::Refuse(refusal), Over::Answer))
+    }
+
+    /// Notes what the client would be told; whether the answer is to be kept for it.
+    fn note(&mut self, end: AttemptEnd, row: &Row) -> bool {
+        let reworded = match row.seen {
+            Seen::Refusal(refusal) => {
+                self.last = Some(refusal);
+                return false;
+            }
+            Seen::Reworded => true,
+            Seen::Verbatim => false,
+        };
+        let AttemptEnd::Fault(Fault { status, .. }) = end else { return false };
+        self.answer = Some(Answer { place: self.place, status, reworded });
+        true
+    }
+
+    /// When the same candidate is tried again, if it is.
+    fn again(&self, end: AttemptEnd, row: &Row, at: At, rules: &RetryRules) -> Option<MonoNs> {
+        // One probe is one attempt: its end decides.
+        let probes = self.pass != Pass::default();
+        if probes || !allowed(row.again, rules) || self.tries >= rules.attempts {
+            return None;
+        }
+        let asked = retry_after(end).unwrap_or(0);
+        // What is longer than any back-off is not waited for: another candidate is quicker.
+        if asked > u64::from(rules.backoff_max_ms) {
+            return None;
+        }
+        let until = later(at.mono, asked.max(backoff_ms(self.tries, at.chance, rules)));
+        self.begin_until.is_none_or(|last| until <= last).then_some(until)
+    }
+
+    fn report(&self, end: AttemptEnd, row: &Row) -> Report {
+        // Whoever was told when to come back does not send others before.
+        let busy = matches!(end, AttemptEnd::Fault(Fault { kind: Kind::Busy, .. }));
+        let cool_ms = match retry_after(end) {
+            Some(asked) if busy || row.cools => asked,
+            _ if row.cools => u64::MAX,
+            _ => 0,
+        };
+        let Walk { place, pass, .. } = *self;
+        Report { place, pass, host: row.host, credential: row.credential, cool_ms }
+    }
+}
+
+fn allowed(may: May, rules: &RetryRules) -> bool {
+    match may {
+        May::Yes => true,
+        May::No => false,
+        May::IfBilledTwice => rules.possibly_billed,
+    }
+}
+
+fn retry_after(end: AttemptEnd) -> Option<u64> {
+    match end {
+        AttemptEnd::Fault(fault) => fault.retry_after_ms,
+        _ => None,
+    }
+}
+
+/// The wait after so many attempts: doubling up to the most, half of it by chance, so that those
+/// who failed together do not come back together.
+fn backoff_ms(tries: u8, chance: u32, rules: &RetryRules) -> u64 {
+    let doubled = u64::from(rules.backoff_ms) << tries.saturating_sub(1).min(31);
+    let whole = doubled.min(u64::from(rules.backoff_max_ms));
+    let half = whole / 2;
+    whole - half + ((half * u64::from(chance)) >> 32)
+}
+
+fn later(from: MonoNs, ms: u64) -> MonoNs {
+    MonoNs(from.0.saturating_add(ms.saturating_mul(NS_PER_MS)))
+}
+
+/// The candidate whose turn it is, of the best priority that has a ready one. Those that are to be
+/// spared are taken only if none is ready at all.
+fn pick(among: Places, turn: u64, candidates: &[Candidate], gate: &impl Gate) -> Option<u8> {
+    let candidate = |place: u8| candidates.get(usize::from(place));
+    let (mut ready, mut spared) = (Places::NONE, Places::NONE);
+    let priority = |place| candidate(place).map_or(u16::MAX, |candidate| candidate.priority);
+    for place in among.iter() {
+        let behind =
+            |chosen: Places| chosen.lowest().is_some_and(|first| priority(place) > priority(first));
+        if behind(ready) {
+            break;
+        }
+        match gate.standing(place) {
+            Standing::Ready => ready.insert(place),
+            Standing::Spared if !behind(spared) => spared.insert(place),
+            Standing::Spared | Standing::Resting => {}
+        }
+    }
+    let chosen = if ready.is_empty() { spared } else { ready };
+    balance::pick(chosen, |place| candidate(place).map_or(1, |c| c.weight), turn)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_row_per_way_an_attempt_ends() {
-        let give_up = Step::GiveUp;
-        for (ends, steps) in [
-            (vec![AttemptEnd::Unreachable], vec![give_up(Refusal::UpstreamUnreachable)]),
-            (vec![AttemptEnd::Dead { reused: false }], vec![give_up(Refusal::UpstreamCut)]),
-            (vec![AttemptEnd::Cut], vec![give_up(Refusal::UpstreamCut)]),
-            (vec![AttemptEnd::Timeout], vec![give_up(Refusal::UpstreamTimeout)]),
-            (vec![AttemptEnd::Invalid], vec![give_up(Refusal::UpstreamInvalid)]),
-            (
-                vec![AttemptEnd::Dead { reused: true }, AttemptEnd::Dead { reused: true }],
-                vec![Step::Replay, give_up(Refusal::UpstreamCut)],
-            ),
-            (
-                vec![AttemptEnd::Dead { reused: true }, AttemptEnd::Unreachable],
-                vec![Step::Replay, give_up(Refusal::UpstreamUnreachable)],
-            ),
-        ] {
-            let mut walk = Walk::default();
-            assert_eq!(walk.step(None), Step::Try);
-            for (end, step) in ends.into_iter().zip(steps) {
-                assert_eq!(walk.step(Some(end)), step, "{end:?}");
-            }
-        }
-    }
-}
+mod tests;

@@ -238,6 +238,11 @@ impl Timer {
         self.wheel.timers.borrow_mut().entries[self.index as usize].idle = true;
     }
 
+    /// The tick that the hand of its wheel stands at.
+    pub fn tick(&self) -> u64 {
+        self.wheel.tick()
+    }
+
     /// Fires no more until armed again.
     pub fn disarm(&self) {
         let mut timers = self.wheel.timers.borrow_mut();

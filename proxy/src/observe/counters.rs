@@ -55,8 +55,16 @@ impl std::ops::Deref for PerCode {
 }
 
 /// Routes, in the order of their counters.
-pub const ROUTES: [&str; 6] =
-    ["chat_completions", "models", "health", "unserved", "responses", "unknown"];
+pub const ROUTES: [&str; 8] = [
+    "chat_completions",
+    "messages",
+    "count_tokens",
+    "models",
+    "health",
+    "unserved",
+    "responses",
+    "unknown",
+];
 
 /// Classes of an answer's status, in the order of their counters.
 pub const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
@@ -91,6 +99,10 @@ pub struct Counters {
     pub upstream_reused: Counter,
     /// Idle upstream connections now.
     pub upstream_idle: Counter,
+    /// Heartbeats sent.
+    pub heartbeats: Counter,
+    /// Answers read on after their client had left.
+    pub drains: Counter,
     /// Answers without usage.
     pub usage_missing: Counter,
     /// Connection tasks that panicked.
@@ -144,7 +156,7 @@ mod tests {
         counters.answered(Some(Route::ChatCompletions), 200);
         counters.answered(None, 400);
         assert_eq!(counters.requests[0][2].get(), 1);
-        assert_eq!(counters.requests[5][4].get(), 1);
+        assert_eq!(counters.requests[ROUTES.len() - 1][4].get(), 1);
         counters.connections_open.increment();
         counters.connections_open.decrement();
         assert_eq!(counters.connections_open.get(), 0);

@@ -84,11 +84,9 @@ async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
     loop {
         let mut busy = None;
         let after = match next(shard, &mut client, &mut busy).await {
-            Next::Request(request, origin) => match request.route {
-                Route::ChatCompletions => {
-                    super::run(shard, &mut client, held, &request, origin).await
-                }
-                _ => local::answer(shard, &mut client, held, &request, origin).await,
+            Next::Request(request, origin) => match request.route.upstream_path() {
+                Some(_) => super::run(shard, &mut client, held, &request, origin).await,
+                None => local::answer(shard, &mut client, held, &request, origin).await,
             },
             Next::Refused(refusal, origin) => {
                 refuse::answer(shard, &mut client, refusal, origin).await
@@ -247,6 +245,7 @@ fn head<I: Io>(
     let kept = Kept {
         forward: &mut client.forward,
         caller_id: &mut client.caller_id,
+        session: &mut client.session,
         caller: &mut client.caller,
     };
     match parse::request(&client.inbox, &head, &fields, max, kept) {

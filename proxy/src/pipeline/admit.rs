@@ -1,12 +1,12 @@
 //! The layers that need no plan: what the head and the counts of the body decide.
 
 use super::held::Held;
-use crate::exchange::call::Call;
+use crate::exchange::call::{Call, Dialect, Route};
 use crate::exchange::demand::{Demand, Figure};
 use crate::exchange::refusal::Refusal;
 use crate::exchange::time::Now;
-use crate::govern::Governance;
 use crate::govern::layer::Layer;
+use crate::govern::{Governance, Passing};
 use crate::io::Io;
 use crate::shard::Shard;
 use codec::json::{Count, CountField, RequestSpans};
@@ -14,31 +14,40 @@ use codec::json::{Count, CountField, RequestSpans};
 /// Lets a call in, or says why not.
 pub(super) fn gate<I: Io>(
     shard: &Shard<I>,
+    route: Route,
     call: &Call<'_>,
-    spans: &RequestSpans,
     held: &mut Held,
     now: Now,
 ) -> Result<(), Refusal> {
     if shard.draining.get() {
         return Err(Refusal::ShuttingDown);
     }
-    if spans.is_stream() {
-        return Err(Refusal::StreamNotServed);
+    if route.is_free() {
+        return Passing::default().admit(call, &mut held.passing, now);
     }
     Governance::default().admit(call, &mut held.layers, now)
 }
 
-/// What a body asks for, as far as money is concerned.
-pub(super) fn demand(spans: &RequestSpans) -> Demand {
-    Demand {
+/// What a body asks for, as far as money is concerned. A cap that providers of the dialect do not
+/// know would hold little and stop nothing: it counts as absent.
+pub(super) fn demand(spans: &RequestSpans, dialect: Dialect) -> Demand {
+    let text = Demand {
         ascii: spans.estimate.ascii,
         non_ascii: spans.estimate.non_ascii,
         items: spans.estimate.items,
-        max_completion_tokens: figure(spans.max_completion_tokens),
-        max_tokens: figure(spans.max_tokens),
-        // A chat provider does not know this cap: it would hold little and stop nothing.
-        max_output_tokens: Figure::Absent,
-        answers: figure(spans.n),
+        ..Demand::default()
+    };
+    match dialect {
+        Dialect::Chat => Demand {
+            max_completion_tokens: figure(spans.max_completion_tokens),
+            max_tokens: figure(spans.max_tokens),
+            answers: figure(spans.n),
+            ..text
+        },
+        Dialect::Messages => Demand { max_tokens: figure(spans.max_tokens), ..text },
+        Dialect::Responses => Demand { max_output_tokens: figure(spans.max_output_tokens), ..text },
+        // Its cap lies deeper than the scan looks.
+        Dialect::Gemini => text,
     }
 }
 
@@ -57,9 +66,31 @@ mod tests {
     use super::*;
     use codec::json::{RequestScan, TextEstimate};
 
-    fn demand_of(body: &str) -> Demand {
+    fn demand_in(dialect: Dialect, body: &str) -> Demand {
         let spans = RequestScan::new().finish(body.as_bytes());
-        demand(&spans.unwrap_or_else(|error| panic!("{body}: {error:?}")))
+        demand(&spans.unwrap_or_else(|error| panic!("{body}: {error:?}")), dialect)
+    }
+
+    fn demand_of(body: &str) -> Demand {
+        demand_in(Dialect::Chat, body)
+    }
+
+    #[test]
+    fn only_the_caps_of_the_dialect_count() {
+        let body = r#"{"model":"m","max_tokens":1,"max_completion_tokens":2,
+            "max_output_tokens":3,"n":4}"#;
+        let (none, figure) = (Figure::Absent, Figure::Whole);
+        for (dialect, caps) in [
+            (Dialect::Chat, [figure(1), figure(2), none, figure(4)]),
+            (Dialect::Messages, [figure(1), none, none, none]),
+            (Dialect::Responses, [none, none, figure(3), none]),
+            (Dialect::Gemini, [none; 4]),
+        ] {
+            let Demand { max_tokens, max_completion_tokens, max_output_tokens, answers, .. } =
+                demand_in(dialect, body);
+            let found = [max_tokens, max_completion_tokens, max_output_tokens, answers];
+            assert_eq!(found, caps, "{dialect:?}");
+        }
     }
 
     #[test]

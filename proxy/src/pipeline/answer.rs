@@ -3,7 +3,9 @@
 //! that reads it.
 
 use super::headers::{self, Fate};
-use crate::exchange::refusal::Refusal;
+use super::relay::Unfit;
+use crate::exchange::time::UnixMs;
+use crate::govern::retry_after;
 use codec::http1::{self, Fields, Framing, ResponseHead, connection_lists};
 
 /// What kind of body an answer says it has.
@@ -11,6 +13,8 @@ use codec::http1::{self, Fields, Framing, ResponseHead, connection_lists};
 pub(crate) enum Media {
     /// JSON, or nothing said.
     Json,
+    /// Server-sent events.
+    Events,
     /// Something else.
     Other,
 }
@@ -40,6 +44,8 @@ pub(crate) struct AnswerHead {
     pub(crate) media: Media,
     /// How it is coded.
     pub(crate) coding: Coding,
+    /// What the answer says to wait; only of an error.
+    pub(crate) retry_after_ms: Option<u64>,
     /// The client's head so far: status line and the upstream's own fields.
     pub(crate) written: Vec<u8>,
 }
@@ -50,7 +56,7 @@ impl AnswerHead {
         bytes: &[u8],
         head: &ResponseHead,
         fields: &Fields,
-        caller_id: Option<&[u8]>,
+        (caller_id, wall): (Option<&[u8]>, UnixMs),
         written: Vec<u8>,
     ) -> AnswerHead {
         let mut answer = AnswerHead {
@@ -60,13 +66,26 @@ impl AnswerHead {
             keep_alive: head.keep_alive,
             media: Media::Json,
             coding: Coding::Identity,
+            retry_after_ms: None,
             written,
         };
         answer.write_status(head.reason.of(bytes));
+        if !answer.is_success() {
+            let (seconds, millis) =
+                (fields.first(bytes, "retry-after"), fields.first(bytes, "retry-after-ms"));
+            answer.retry_after_ms = retry_after::wait_ms(seconds, millis, wall);
+        }
         // A client that obeys a long wait to the letter would sleep through its user's patience.
         let terminal = fields.first(bytes, "retry-after").is_some_and(is_long);
+        answer.media = fields.first(bytes, "content-type").map_or(Media::Json, media);
+        let events = answer.media == Media::Events && answer.is_success();
         for (name, value) in fields.iter(bytes) {
-            answer.note(name, value);
+            if name.eq_ignore_ascii_case(b"content-encoding") {
+                answer.coding = coding(value);
+            }
+            if events && name.eq_ignore_ascii_case(b"cache-control") {
+                continue;
+            }
             let ours = terminal && name.eq_ignore_ascii_case(SHOULD_RETRY);
             let forward = headers::of_response(name) == Fate::Forward;
             if ours || !forward || connection_lists(bytes, fields, name) {
@@ -75,6 +94,9 @@ impl AnswerHead {
             let renamed = caller_id.is_some() && is_request_id(name);
             let name = if renamed { UPSTREAM_ID } else { name };
             push(&mut answer.written, name, value);
+        }
+        if events {
+            push(&mut answer.written, b"cache-control", EVENTS_CACHE_CONTROL);
         }
         if terminal {
             push(&mut answer.written, SHOULD_RETRY, b"false");
@@ -90,24 +112,24 @@ impl AnswerHead {
         self.written.extend_from_slice(b"\r\n");
     }
 
-    fn note(&mut self, name: &[u8], value: &[u8]) {
-        if name.eq_ignore_ascii_case(b"content-type") {
-            self.media = media(value);
-        } else if name.eq_ignore_ascii_case(b"content-encoding") {
-            self.coding = coding(value);
-        }
+    /// Whether the status says that it worked.
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
     }
 
-    /// What the head alone rules out.
-    pub(crate) fn judge(&self) -> Result<(), Refusal> {
+    /// What the head alone rules out of an answer that is no stream.
+    pub(super) fn judge(&self) -> Result<(), Unfit> {
         match self.status {
-            401 => Err(Refusal::UpstreamAuth),
-            200..=299 if self.media == Media::Other => Err(Refusal::UpstreamInvalid),
-            204 | 205 | 300..=399 | ..200 => Err(Refusal::UpstreamInvalid),
+            200..=299 if self.media != Media::Json => Err(Unfit::Invalid),
+            204 | 205 => Err(Unfit::Invalid),
+            300..=399 | ..200 => Err(Unfit::Error),
             _ => Ok(()),
         }
     }
 }
+
+/// Nobody between here and the client may keep or rewrite a stream.
+pub(crate) const EVENTS_CACHE_CONTROL: &[u8] = b"no-cache, no-transform";
 
 /// Longest `Retry-After`, in seconds, after which a client's own retry makes sense (DESIGN §6).
 const RETRY_AFTER_MAX: u64 = 60;
@@ -137,13 +159,19 @@ pub(crate) fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// `application/json` and `…+json`, parameters aside.
+/// `application/json`, `…+json` and `text/event-stream`, parameters aside.
 fn media(value: &[u8]) -> Media {
     let kind = value.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
     let suffix = kind.len().checked_sub(5).and_then(|at| kind.get(at..)).unwrap_or_default();
     let json =
         kind.eq_ignore_ascii_case(b"application/json") || suffix.eq_ignore_ascii_case(b"+json");
-    if json { Media::Json } else { Media::Other }
+    if json {
+        Media::Json
+    } else if kind.eq_ignore_ascii_case(b"text/event-stream") {
+        Media::Events
+    } else {
+        Media::Other
+    }
 }
 
 fn coding(value: &[u8]) -> Coding {
@@ -167,7 +195,8 @@ mod tests {
             ("Application/JSON; charset=utf-8", Media::Json),
             ("application/problem+json", Media::Json),
             ("text/html", Media::Other),
-            ("text/event-stream", Media::Other),
+            ("text/event-stream", Media::Events),
+            ("TEXT/event-stream;charset=utf-8", Media::Events),
             ("json", Media::Other),
             ("", Media::Other),
         ] {

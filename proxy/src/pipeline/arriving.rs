@@ -126,16 +126,22 @@ impl Arriving {
         buffers.grow(&mut self.buffer, capacity);
     }
 
-    /// Forgets all but the last `keep` bytes of the body, which move to its start; they are taken
-    /// to be delivered.
-    pub(super) fn drop_front(&mut self, keep: usize) {
-        let gone = self.len().saturating_sub(keep);
-        self.buffer.copy_within(self.start + gone.., self.start);
+    /// Takes the bytes from `from` to `to` out of the body, as if they had never come.
+    pub(super) fn remove(&mut self, from: usize, to: usize) {
+        let gone = to.min(self.len()).saturating_sub(from);
+        let at = self.start + from;
+        self.buffer.copy_within(at + gone.., at);
         self.buffer.truncate(self.buffer.len() - gone);
         self.end -= gone;
         if let Progress::Length(n) = &mut self.progress {
             *n -= gone as u64;
         }
+    }
+
+    /// Forgets all but the last `keep` bytes of the body, which move to its start; they are taken
+    /// to be delivered.
+    pub(super) fn drop_front(&mut self, keep: usize) {
+        self.remove(0, self.len().saturating_sub(keep));
     }
 }
 
@@ -168,6 +174,20 @@ mod tests {
             body.buffer.extend_from_slice(b"789");
             body.decode().unwrap();
             assert_eq!(body.body(), b"56789");
+            assert!(body.end_of_connection());
+        }
+    }
+
+    #[test]
+    fn what_is_removed_has_never_come() {
+        for framing in [Framing::Length(9), Framing::UntilClose] {
+            let mut body = arriving("HEAD012345", 4, framing);
+            body.decode().unwrap();
+            body.remove(2, 4);
+            assert_eq!(body.body(), b"0145");
+            body.buffer.extend_from_slice(b"678");
+            body.decode().unwrap();
+            assert_eq!(body.body(), b"0145678");
             assert!(body.end_of_connection());
         }
     }

@@ -42,10 +42,14 @@ pub(super) struct Client<S> {
     pub inbox: Vec<u8>,
     /// Whether it is still there.
     pub presence: Presence,
+    /// When it was last given a byte, in ticks of its shard.
+    pub spoke: u64,
     /// Scratch of the parse stage: query and field lines that go on.
     pub forward: Vec<u8>,
     /// Scratch of the parse stage: the request id the caller sent, to be echoed; empty if none.
     pub caller_id: Vec<u8>,
+    /// Scratch of the parse stage: the session the client named in its head; empty if none.
+    pub session: Vec<u8>,
     /// Who the client says it is.
     pub(super) caller: Caller,
     /// Scratch of the resolve stage: the sent model's name as a JSON string.
@@ -60,8 +64,10 @@ impl<S: Stream> Client<S> {
             timer,
             inbox: Vec::new(),
             presence: Presence::Here,
+            spoke: 0,
             forward: Vec::new(),
             caller_id: Vec::new(),
+            session: Vec::new(),
             caller: Caller::default(),
             model: Vec::new(),
         }
@@ -75,7 +81,8 @@ impl<S: Stream> Client<S> {
     /// Lets go of scratch that an unusual head has made large: it would be kept for as long as the
     /// connection lives. Asleep, a connection keeps none.
     pub(super) fn shed(&mut self, keep: usize) {
-        for scratch in [&mut self.forward, &mut self.caller_id, &mut self.model] {
+        let Client { forward, caller_id, session, model, .. } = self;
+        for scratch in [forward, caller_id, session, model] {
             if scratch.capacity() > keep {
                 *scratch = Vec::new();
             }
@@ -135,6 +142,7 @@ impl<S: Stream> Client<S> {
             match Turn::client(&mut self.stream, &self.timer).await {
                 Event::ClientWritten(done) => {
                     self.timer.disarm();
+                    self.spoke = self.timer.tick();
                     let result = match done.result {
                         Ok(()) => Ok(()),
                         Err(_) if stalled => Err(Lost::Stalled),

@@ -3,24 +3,25 @@
 
 use super::answer::AnswerHead;
 use super::client::{Client, Presence};
-use super::held::{Held, Stage};
-use super::open::Call;
+use super::held::Held;
+use super::open::{self, Call};
 use super::parse::Request;
-use super::{Unserved, after_body, settle};
+use super::rewrite::write_request;
+use super::walking::{Failed, Walking};
+use super::{Unserved, after_body, leaving, relay, settle};
 use crate::config::snapshot::Provider;
-use crate::exchange::time::MonoNs;
-use crate::govern::walk::{AttemptEnd, Step, Walk};
+use crate::exchange::refusal::Refusal;
+use crate::exchange::time::{MonoNs, UnixMs};
+use crate::govern::walk::{self, AttemptEnd, Fault, Over, Step};
 use crate::io::buffers::Buffers;
 use crate::io::turn::{Connected, Event, Turn};
 use crate::io::{Chunk, Io, Recall, Stream, TICK};
 use crate::shard::Shard;
 use crate::upstream::Upstream;
-use crate::upstream::outgoing::{FLAT_MAX, From, Outgoing};
-use crate::upstream::request::{Parts, write_head};
+use crate::upstream::outgoing::{From, Outgoing};
 use codec::http1::{Fields, HeadScan};
 use std::net::SocketAddr;
-use store::ending::StatusClass;
-use store::record::Attempt;
+use std::time::Duration;
 
 /// A head of an answer, and the connection its body comes from.
 pub(super) struct Answer<S> {
@@ -28,66 +29,98 @@ pub(super) struct Answer<S> {
     pub upstream: Upstream<S>,
     /// The head.
     pub head: AnswerHead,
-    /// Whether the request was wholly sent: else the connection cannot be used again.
-    pub sent: bool,
+    /// The buffer that a write of the request still has, if it was not wholly sent.
+    pub lent: Option<From>,
     /// When the first byte toward the upstream was handed over.
     pub begun: MonoNs,
 }
 
-/// Walks until there is an answer or nothing left to try.
+/// Where a walk leads.
+pub(super) enum Way<S> {
+    /// An answer has begun to come.
+    Comes(Answer<S>),
+    /// Nothing is left to try, and this answer is told that came before.
+    Kept(walk::Answer),
+}
+
+/// Walks until an answer begins to come, or nothing is left to try.
 pub(super) async fn walk<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     request: &Request,
     call: &mut Call<'_>,
     held: &mut Held,
-) -> Result<Answer<I::Stream>, Unserved> {
-    let mut walk = Walk::default();
-    let mut last = None;
+    walking: &mut Walking,
+) -> Result<Way<I::Stream>, Unserved> {
     loop {
-        let step = walk.step(last);
-        if let Step::GiveUp(refusal) = step {
+        let (place, fresh) = match walking.next(shard, call) {
+            Step::Try { place, fresh } => (place, fresh),
+            Step::Wait { until } => {
+                Box::pin(pause(shard, client, call, held, until)).await?;
+                continue;
+            }
+            Step::Over(Over::Answer(answer)) => return Ok(Way::Kept(answer)),
+            Step::Over(Over::Refuse(refusal)) => return Err(after_body(refusal)),
+        };
+        if let Some(bundle) = &held.bundle
+            && let Err(refusal) = bundle.standing()
+        {
+            walking.abandoned(shard, call);
             return Err(after_body(refusal));
         }
-        if let Some(bundle) = &held.bundle {
-            bundle.standing().map_err(after_body)?;
-        }
-        if step == Step::Replay {
+        if fresh {
             shard.counters.replays.increment();
         }
-        held.record.attempt(begun(call));
+        open::aim(shard, call, held, (&mut client.model, &client.session), place);
+        held.record.attempt(call.attempt());
         shard.counters.attempts.increment();
-        match attempt(shard, client, request, call, held, step).await {
-            Ok(answer) => return Ok(answer),
-            Err(Ended::ClientGone) => return Err(Unserved::ClientGone),
+        match attempt(shard, client, request, call, held, fresh).await {
+            Ok(answer) => return Ok(Way::Comes(answer)),
+            Err(Ended::ClientGone) => {
+                walking.abandoned(shard, call);
+                return Err(Unserved::ClientGone);
+            }
+            Err(Ended::Attempt(_)) if shard.cut.get() => {
+                walking.abandoned(shard, call);
+                return Err(after_body(Refusal::ShuttingDown));
+            }
             Err(Ended::Attempt(end)) => {
-                let (class, possibly_billed) = recorded(end, held.stage);
-                held.record.attempt_ended(class, possibly_billed);
-                last = Some(end);
+                walking.failed(shard, call, held, Failed { end, kept: None });
             }
         }
     }
 }
 
-/// An attempt as the record lists it.
-fn begun(call: &Call<'_>) -> Attempt {
-    Attempt {
-        provider_id: call.candidate.provider.0,
-        credential_id: call.candidate.credential.0,
-        ..Attempt::default()
-    }
-}
-
-/// What came of an attempt without an answer, and whether the upstream may bill it all the same.
-fn recorded(end: AttemptEnd, stage: Stage) -> (StatusClass, bool) {
-    let sent = stage == Stage::Sent;
-    match end {
-        AttemptEnd::Unreachable => (StatusClass::Unreachable, false),
-        // A reused connection that was dead from the start has carried the request nowhere.
-        AttemptEnd::Dead { reused } => (StatusClass::Cut, sent && !reused),
-        AttemptEnd::Cut => (StatusClass::Cut, sent),
-        AttemptEnd::Timeout => (StatusClass::Timeout, sent),
-        AttemptEnd::Invalid => (StatusClass::Invalid, sent),
+/// Lets time pass before the next attempt, with an eye on the client.
+async fn pause<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    call: &mut Call<'_>,
+    held: &mut Held,
+    until: MonoNs,
+) -> Result<(), Unserved> {
+    loop {
+        let rest = Duration::from_nanos(until.since(shard.mono()));
+        if rest.is_zero() {
+            return Ok(());
+        }
+        let beat = if call.begun { relay::beat_in(client, call) } else { rest };
+        client.timer.arm(rest.min(beat));
+        match Turn::client(&mut client.stream, &client.timer).await {
+            Event::ClientRead(done) => {
+                client.absorb(done);
+                client.shed_inbox(&shard.buffers);
+                if client.presence == Presence::Gone {
+                    return Err(Unserved::ClientGone);
+                }
+            }
+            Event::Fired if shard.cut.get() => return Err(after_body(Refusal::ShuttingDown)),
+            Event::Fired if call.begun && relay::beat_in(client, call).is_zero() => {
+                let sent = relay::beat(shard, client, call, held).await;
+                sent.map_err(|_| Unserved::ClientGone)?;
+            }
+            _ => {}
+        }
     }
 }
 
@@ -102,24 +135,26 @@ async fn attempt<I: Io>(
     request: &Request,
     call: &mut Call<'_>,
     held: &mut Held,
-    step: Step,
+    fresh: bool,
 ) -> Result<Answer<I::Stream>, Ended> {
-    let provider = call.snapshot.provider(call.candidate.provider);
-    let mut upstream = connection(shard, client, call, provider, step).await?;
+    let provider = call.snapshot.provider(call.current().provider);
+    let mut upstream = connection(shard, client, call, provider, fresh).await?;
     let mut outgoing = Outgoing::new(shard.buffers.take());
     let buffers: &Buffers = &shard.buffers;
     write_request((&mut outgoing, buffers), client, request, call, provider, held.record.attempts);
     settle::sent(shard, held);
     let begun = shard.mono();
-    let outcome = exchange(shard, client, call, &mut upstream, &mut outgoing).await;
+    let outcome = exchange(shard, client, call, held, &mut upstream, &mut outgoing).await;
     match outcome {
         Ok((head, sent)) => {
+            let lent = if sent { None } else { outgoing.lent() };
             shard.buffers.give(std::mem::take(&mut outgoing.written));
-            Ok(Answer { upstream, head, sent, begun })
+            Ok(Answer { upstream, head, lent, begun })
         }
         Err(ended) => {
             // The lent buffer must be home before the request can be sent again.
             upstream.stream.shutdown();
+            client.timer.disarm();
             while upstream.stream.writing() {
                 if let Event::UpstreamWritten(done) =
                     Turn::upstream(&mut upstream.stream, &client.timer).await
@@ -140,11 +175,11 @@ async fn connection<I: Io>(
     client: &mut Client<I::Stream>,
     call: &Call<'_>,
     provider: &Provider,
-    step: Step,
+    fresh: bool,
 ) -> Result<Upstream<I::Stream>, Ended> {
     let addresses = shard.addresses.borrow().clone();
     let tick = shard.wheel.tick();
-    if step != Step::Replay {
+    if !fresh {
         let age_max = (call.snapshot.deadlines.pooled.as_millis() / TICK.as_millis()) as u64;
         let mut nth = 0;
         while let Some(address) = addresses.nth(provider, nth) {
@@ -195,97 +230,63 @@ async fn connect<I: Io>(
     }
 }
 
-/// Head and body, as one flat piece or as pieces of the buffers they lie in.
-fn write_request<S>(
-    (outgoing, buffers): (&mut Outgoing, &Buffers),
-    client: &Client<S>,
-    request: &Request,
-    call: &Call<'_>,
-    provider: &Provider,
-    number: u8,
-) {
-    let edit = call.edit.map(|span| (span.start, span.end));
-    let body = call.received.body();
-    let (cut, resume) = edit.unwrap_or((body.len(), body.len()));
-    let replacement: &[u8] = if edit.is_some() { &client.model } else { &[] };
-    let body_len = body.len() - (resume - cut) + replacement.len();
-    let (query, lines) = client.forward.split_at(request.query_len);
-    let unchanged = client.forward.len() - request.query_len;
-    let kept = if edit.is_some() { request.digests_at - request.query_len } else { unchanged };
-    let parts = Parts {
-        path: "/chat/completions",
-        query,
-        lines: &lines[..kept],
-        request_id: &call.id,
-        attempt: number,
-        body_len: body_len as u64,
-    };
-    let out = &mut outgoing.written;
-    write_head(out, provider, provider.credential(call.candidate.credential), &parts);
-    if out.len() + body_len <= FLAT_MAX {
-        let room = out.len() + body_len;
-        buffers.grow(out, room);
-        out.extend_from_slice(&body[..cut]);
-        out.extend_from_slice(replacement);
-        out.extend_from_slice(&body[resume..]);
-        let end = out.len();
-        outgoing.push(From::Written, 0, end);
-        return;
-    }
-    let head_end = out.len();
-    out.extend_from_slice(replacement);
-    let end = out.len();
-    let at = call.received.start;
-    outgoing.push(From::Written, 0, head_end);
-    outgoing.push(From::Request, at, at + cut);
-    outgoing.push(From::Written, head_end, end);
-    outgoing.push(From::Request, at + resume, call.received.end);
-}
-
 /// Writes the request and reads until the answer's head is complete.
 async fn exchange<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     call: &mut Call<'_>,
+    held: &mut Held,
     upstream: &mut Upstream<I::Stream>,
     outgoing: &mut Outgoing,
 ) -> Result<(AnswerHead, bool), Ended> {
-    let deadlines = &call.snapshot.deadlines;
-    let mut wait =
-        Wait { sent: false, late: false, got_bytes: false, interims: 0, scan: HeadScan::new() };
+    let deadlines = call.snapshot.deadlines;
+    let mut wait = Wait::new();
     start_next(upstream, outgoing, &mut call.received.bytes);
-    client.timer.arm(deadlines.write_stall);
+    wait.arm(client, call, deadlines.write_stall);
     loop {
         read_on(upstream, &shard.buffers);
         match Turn::both(&mut client.stream, &mut upstream.stream, &client.timer).await {
             Event::UpstreamWritten(done) => {
                 outgoing.give_back(done.chunk, &mut call.received.bytes);
                 if done.result.is_ok() && start_next(upstream, outgoing, &mut call.received.bytes) {
-                    client.timer.arm(deadlines.write_stall);
+                    wait.arm(client, call, deadlines.write_stall);
                 } else {
                     // After a failed write an answer may be here all the same: the read tells.
                     wait.sent |= done.result.is_ok();
                     // The answer may take minutes; what a replay needs is written again.
                     shard.buffers.give(std::mem::take(&mut outgoing.written));
-                    client.timer.arm(deadlines.first_byte);
+                    wait.arm(client, call, deadlines.first_byte);
                 }
             }
             Event::UpstreamRead(done) => {
                 upstream.inbox = done.buffer;
                 let ended = !matches!(done.result, Ok(n) if n > 0);
-                let (caller_id, buffers) = (client.caller_id(), &shard.buffers);
-                if let Some(result) = wait.judge(upstream, ended, caller_id, buffers) {
+                let (told, buffers) = ((client.caller_id(), shard.now().wall), &shard.buffers);
+                if let Some(result) = wait.judge(upstream, ended, told, buffers) {
                     client.timer.disarm();
+                    if result.is_err() && call.leaving.is_some() {
+                        return Err(Ended::ClientGone);
+                    }
                     return result.map(|head| (head, wait.sent)).map_err(Ended::Attempt);
                 }
             }
             Event::ClientRead(done) => {
                 client.absorb(done);
                 client.shed_inbox(&shard.buffers);
-                if client.presence == Presence::Gone {
+                if client.presence == Presence::Gone && call.leaving.is_none() {
                     client.timer.disarm();
+                    if !wait.sent || !leaving::left(shard, client, call, held) {
+                        return Err(Ended::ClientGone);
+                    }
+                    wait.arm(client, call, call.rest(client.timer.tick()));
+                }
+            }
+            Event::Fired if !wait.late && !shard.cut.get() && wait.is_early(client) => {
+                // Only the client has waited long enough for a sign.
+                if Box::pin(relay::beat(shard, client, call, held)).await.is_err() {
                     return Err(Ended::ClientGone);
                 }
+                wait.arm_again(client, call);
             }
             Event::Fired => {
                 wait.late = true;
@@ -304,6 +305,8 @@ struct Wait {
     got_bytes: bool,
     interims: u16,
     scan: HeadScan,
+    /// When it is over, in ticks.
+    until: u64,
 }
 
 /// Interim heads that one answer may have: one every few seconds for as long as a first byte may
@@ -311,21 +314,52 @@ struct Wait {
 const INTERIMS_MAX: u16 = 256;
 
 impl Wait {
+    fn new() -> Wait {
+        Wait {
+            sent: false,
+            late: false,
+            got_bytes: false,
+            interims: 0,
+            scan: HeadScan::new(),
+            until: 0,
+        }
+    }
+
+    /// It may last so long.
+    fn arm<S>(&mut self, client: &Client<S>, call: &Call<'_>, span: Duration) {
+        self.until = client.timer.tick() + leaving::ticks(span);
+        self.arm_again(client, call);
+    }
+
+    /// It goes on. A client that has a head already is told every now and then.
+    fn arm_again<S>(&self, client: &Client<S>, call: &Call<'_>) {
+        let rest = leaving::span(self.until.saturating_sub(client.timer.tick()));
+        let beats = call.begun && call.leaving.is_none();
+        client.timer.arm(if beats { rest.min(relay::beat_in(client, call)) } else { rest });
+    }
+
+    /// Whether it is not over yet.
+    fn is_early<S>(&self, client: &Client<S>) -> bool {
+        client.timer.tick() < self.until
+    }
+
     /// The head, the end of the attempt, or nothing yet.
     fn judge<S: Stream>(
         &mut self,
         upstream: &mut Upstream<S>,
         ended: bool,
-        caller_id: Option<&[u8]>,
+        told: (Option<&[u8]>, UnixMs),
         buffers: &Buffers,
     ) -> Option<Result<AnswerHead, AttemptEnd>> {
         self.got_bytes |= !upstream.inbox.is_empty();
-        match self.parse(upstream, caller_id, buffers) {
+        match self.parse(upstream, told, buffers) {
             Some(result) => Some(result),
             None if !ended => None,
-            None if self.late => Some(Err(AttemptEnd::Timeout)),
-            None if self.got_bytes => Some(Err(AttemptEnd::Cut)),
-            None => Some(Err(AttemptEnd::Dead { reused: upstream.uses > 0 })),
+            None if self.late => Some(Err(AttemptEnd::Timeout { sent: self.sent })),
+            None if self.got_bytes || upstream.uses == 0 => {
+                Some(Err(AttemptEnd::Cut { sent: self.sent }))
+            }
+            None => Some(Err(AttemptEnd::Stale)),
         }
     }
 
@@ -334,18 +368,18 @@ impl Wait {
     fn parse<S: Stream>(
         &mut self,
         upstream: &mut Upstream<S>,
-        caller_id: Option<&[u8]>,
+        told: (Option<&[u8]>, UnixMs),
         buffers: &Buffers,
     ) -> Option<Result<AnswerHead, AttemptEnd>> {
         let mut fields = Fields::new();
         loop {
             match self.scan.response(&upstream.inbox, &mut fields, false) {
-                Err(_) => return Some(Err(AttemptEnd::Invalid)),
+                Err(_) => return Some(Err(AttemptEnd::Fault(Fault::INVALID))),
                 Ok(None) => return None,
                 Ok(Some(head)) if head.is_interim() => {
                     self.interims += 1;
                     if self.interims > INTERIMS_MAX {
-                        return Some(Err(AttemptEnd::Invalid));
+                        return Some(Err(AttemptEnd::Fault(Fault::INVALID)));
                     }
                     // 100, 102 and 103 are about this hop or hints nobody asked for: dropped.
                     upstream.inbox.drain(..head.head_len);
@@ -354,7 +388,7 @@ impl Wait {
                 Ok(Some(head)) => {
                     let bytes = &upstream.inbox;
                     let written = buffers.take();
-                    let head = AnswerHead::read(bytes, &head, &fields, caller_id, written);
+                    let head = AnswerHead::read(bytes, &head, &fields, told, written);
                     return Some(Ok(head));
                 }
             }

@@ -17,12 +17,21 @@ pub(super) enum Stage {
     /// There is none: it can still be refused, and then leaves a record of that at most.
     #[default]
     None,
+    /// It is under way and free: it has no record, no price and no outcome.
+    Free,
     /// It is opened: from here on it has exactly one outcome.
     Open,
     /// A byte of it may have reached an upstream.
     Sent,
     /// Usage and price are in the record.
     Priced,
+}
+
+impl Stage {
+    /// Whether it has a record, and so one outcome to come.
+    pub(super) fn is_opened(self) -> bool {
+        matches!(self, Stage::Open | Stage::Sent | Stage::Priced)
+    }
 }
 
 /// The exchange under way.
@@ -36,7 +45,7 @@ pub(super) struct Held {
     pub passing: govern::PassingHeld,
     /// How far it is.
     pub stage: Stage,
-    /// Its record, kept here as it will be settled.
+    /// Its record, kept here as it will be settled; of a free one only its attempts count.
     pub record: Settled,
     /// Where the record lives; none if the ledger is off, or did without.
     pub slot: Option<Slot>,

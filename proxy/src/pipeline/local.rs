@@ -64,17 +64,22 @@ async fn body_of<I: Io>(
             admitted.map_err(|refusal| Unserved::Refused(refusal, Rest::Read))?;
             Ok((200, models(&snapshot, bundle.limits.models.as_ref(), request.anthropic)))
         }
-        Route::ChatCompletions | Route::Responses | Route::Unserved(_) => {
-            Err(Unserved::Refused(Refusal::NotImplemented, Rest::Unread))
-        }
+        Route::ChatCompletions
+        | Route::Messages
+        | Route::CountTokens
+        | Route::Responses
+        | Route::Unserved(_) => Err(Unserved::Refused(Refusal::NotImplemented, Rest::Unread)),
     }
 }
 
 /// Whether the list has the name itself, or what it stands for.
 fn may_use(snapshot: &Snapshot, list: &AllowList, name: &str) -> bool {
     list.allows(name)
-        || resolve::find(snapshot, name).is_ok_and(|(candidate, sent)| {
-            list.allows_at(&snapshot.provider(candidate.provider).name, sent)
+        || resolve::find(snapshot, name, None).is_ok_and(|found| {
+            found.left().any(|(_, candidate)| {
+                let provider = snapshot.provider(candidate.provider);
+                list.allows_at(&provider.name, found.sent(candidate))
+            })
         })
 }
 

@@ -1,15 +1,15 @@
 //! One request, top to bottom. The order of these lines is the order of a request; no stage calls
 //! the next one.
 //!
-//! In this landing the stages serve one native whole `POST /v1/chat/completions`. Streams and the
-//! external guardrail come later.
+//! In this landing the stages serve native calls of the chat and messages dialects, whole and as
+//! streams, and counts of tokens, which cost nothing. The external guardrail comes later.
 
 pub mod accept; //      connection → one request at a time
 mod parse; //           the head alone → route, framing, credential
 mod authenticate; //    credential → who, before a body byte
 mod body; //            bytes as they arrive → spans
 mod admit; //           what needs no plan
-mod resolve; //         model → candidate
+mod resolve; //         model → candidates
 mod reserve; //         what needs the plan
 mod open; //            the record: from here on exactly one outcome
 mod dispatch; //        attempts → an answer's head
@@ -22,14 +22,17 @@ mod attribution;
 mod client;
 mod headers;
 mod held;
+mod leaving;
 mod local;
+mod rewrite;
 mod refuse; //          any refusal → client
 mod routes;
 mod standing;
+mod walking;
 
 use crate::config::snapshot::Snapshot;
 use crate::exchange::bundle::Bundle;
-use crate::exchange::call;
+use crate::exchange::call::{self, Route};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
 use crate::io::Io;
@@ -37,13 +40,15 @@ use crate::shard::Shard;
 use body::{Received, Rest};
 use client::Client;
 use codec::json::RequestSpans;
+use dispatch::Way;
 use held::Held;
 use open::Call;
 use parse::Request;
 use refuse::Origin;
-use relay::Delivered;
+use relay::{Delivered, Unpassed};
 pub(crate) use settle::record_counted;
 use store::text::Text;
+use walking::Walking;
 
 /// What becomes of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +90,7 @@ async fn run<I: Io>(
     origin: Origin,
 ) -> After {
     let snapshot = shard.snapshot.pin();
+    client.spoke = shard.wheel.tick();
     match serve(shard, &snapshot, client, held, request, origin).await {
         Ok(Delivered { outcome, after }) => {
             shard.counters.answered(Some(request.route), outcome.status);
@@ -115,35 +121,58 @@ async fn serve<I: Io>(
 ) -> Result<Delivered, Unserved> {
     let bundle = authenticate::identify(client, &shard.keys, held)?;
     let whole = body::read(shard, client, request).await?;
-    let mut call = opened(shard, snapshot, client, held, &bundle, whole, origin)?;
+    let mut call = opened((shard, snapshot), client, held, &bundle, request.route, whole, origin)?;
     drop(bundle);
     client.watch(&shard.buffers);
-    let answer = dispatch::walk(shard, client, request, &mut call, held).await?;
-    relay::pump(shard, client, request, &mut call, held, answer).await
+    let mut walking = Walking::new(shard, &call);
+    loop {
+        let seeks = dispatch::walk(shard, client, request, &mut call, held, &mut walking);
+        let answer = match seeks.await {
+            Ok(Way::Comes(answer)) => answer,
+            Ok(Way::Kept(answer)) => {
+                let kept = walking.kept();
+                return Box::pin(relay::tell_kept(shard, client, &call, held, (answer, kept)))
+                    .await;
+            }
+            Err(Unserved::Refused(refusal, _)) if call.begun => {
+                return Ok(Box::pin(relay::tell(shard, client, &call, held, refusal)).await);
+            }
+            Err(unserved) => return Err(unserved),
+        };
+        match relay::pump(shard, client, &mut call, held, &mut walking, answer).await {
+            Ok(delivered) => return Ok(delivered),
+            Err(Unpassed::ClientGone) => {
+                walking.abandoned(shard, &call);
+                return Err(Unserved::ClientGone);
+            }
+            Err(Unpassed::Failed(failed)) => walking.failed(shard, &call, held, failed),
+        }
+    }
 }
 
 /// The stages that never wait, so that what they need on the way is on this stack only.
 #[inline(never)]
 fn opened<'s, I: Io>(
-    shard: &Shard<I>,
-    snapshot: &'s Snapshot,
+    (shard, snapshot): (&'s Shard<I>, &'s Snapshot),
     client: &mut Client<I::Stream>,
     held: &mut Held,
     bundle: &Bundle,
+    route: Route,
     (received, spans): (Received<'s>, RequestSpans),
     origin: Origin,
 ) -> Result<Call<'s>, Unserved> {
     let now = shard.now();
-    let asks = call::Call { bundle, demand: admit::demand(&spans) };
+    let asks = call::Call { bundle, demand: admit::demand(&spans, route.dialect()) };
     // As it is written, until it is known to be a name: what a refusal is to say.
     let written = str::from_utf8(spans.model.text.of(received.body())).unwrap_or_default();
     held.record.model = Text::from(written);
-    admit::gate(shard, &asks, &spans, held, now).map_err(after_body)?;
+    admit::gate(shard, route, &asks, held, now).map_err(after_body)?;
     let mut asked = resolve::Asked::default();
-    let plan = resolve::plan(snapshot, &received, &spans, &mut asked).map_err(after_body)?;
+    let plan = resolve::plan(snapshot, &received, &spans, route.dialect(), &mut asked);
+    let mut plan = plan.map_err(after_body)?;
     held.record.model = Text::from(plan.asked);
-    reserve::funds(&asks, snapshot, &plan, held, now).map_err(after_body)?;
-    let plan = reserve::edit(plan, &received, &mut client.model);
-    let whole = (received, &spans);
-    open::slot(shard, snapshot, held, whole, plan, origin, now).map_err(after_body)
+    reserve::funds(route, &asks, snapshot, &mut plan, held, now).map_err(after_body)?;
+    let (whole, plan) = ((received, &spans), (&plan, &asks.demand));
+    let names = (&mut client.model, &*client.session);
+    open::slot(shard, snapshot, held, whole, plan, (origin, now), names).map_err(after_body)
 }

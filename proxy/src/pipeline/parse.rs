@@ -5,6 +5,7 @@
 //!
 //! It deliberately looks at no byte of the body and decides nothing about the caller.
 
+use super::attribution;
 use super::authenticate::Caller;
 use super::headers::{self, Fate};
 use super::routes;
@@ -33,7 +34,8 @@ pub(super) struct Request {
     pub query_len: usize,
     /// Where in `forward` the lines begin that go on only with an unchanged body.
     pub digests_at: usize,
-    /// `anthropic-version` was sent: the model list has another shape for such clients.
+    /// `anthropic-version` was sent: the model list has another shape for such clients, and a
+    /// provider that wants one need not be given ours.
     pub anthropic: bool,
 }
 
@@ -43,6 +45,8 @@ pub(super) struct Kept<'a> {
     pub forward: &'a mut Vec<u8>,
     /// The caller's own request id.
     pub caller_id: &'a mut Vec<u8>,
+    /// The session as the client names it.
+    pub session: &'a mut Vec<u8>,
     /// The credential.
     pub caller: &'a mut Caller,
 }
@@ -60,6 +64,7 @@ pub(super) fn request(
 ) -> Result<Request, Refusal> {
     kept.forward.clear();
     kept.caller_id.clear();
+    kept.session.clear();
     let request = read(bytes, head, fields, request_bytes_max, &mut kept);
     if request.is_err()
         && let Some(id) = fields.first(bytes, "x-request-id")
@@ -110,8 +115,8 @@ fn read(
 
 fn check_framing(route: Route, framing: Framing, max: u64) -> Result<(), Refusal> {
     match (route, framing) {
-        (Route::ChatCompletions, Framing::None) => Err(Refusal::LengthRequired),
         (_, Framing::Length(n)) if n > max => Err(Refusal::TooLarge),
+        (route, Framing::None) if route.upstream_path().is_some() => Err(Refusal::LengthRequired),
         _ => Ok(()),
     }
 }
@@ -138,8 +143,9 @@ fn read_fields(
     request: &mut Request,
     kept: &mut Kept<'_>,
 ) -> Result<(), Refusal> {
-    let Kept { forward, caller_id, caller } = kept;
+    let Kept { forward, caller_id, session, caller } = kept;
     let mut credential = Credential::default();
+    let mut session_rank = usize::MAX;
     let mut digests = false;
     for line in fields.lines() {
         let (name, value) = (line.name.of(bytes), line.value.of(bytes));
@@ -154,7 +160,15 @@ fn read_fields(
                 caller_id.clear();
                 caller_id.extend_from_slice(value);
             }
-            Fate::Consume => credential.offer(name, value)?,
+            Fate::Consume => match attribution::session_rank(name) {
+                None => credential.offer(name, value)?,
+                Some(rank) if rank < session_rank => {
+                    session_rank = rank;
+                    session.clear();
+                    session.extend_from_slice(value);
+                }
+                Some(_) => {}
+            },
             Fate::Strip => check_coding(name, value)?,
             Fate::Rewrite => {}
         }

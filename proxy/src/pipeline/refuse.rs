@@ -84,6 +84,10 @@ pub(super) fn write(out: &mut Vec<u8>, refusal: Refusal, to: &Origin, caller_id:
     if face.never_retry {
         line(out, b"x-should-retry", b"false");
     }
+    if to.dialect == Dialect::Messages {
+        // The name under which this dialect's clients look for the id that the body has too.
+        line(out, b"request-id", &to.id.text());
+    }
     finish(out, to, caller_id, |out| write_body(out, &face, to));
 }
 
@@ -146,6 +150,11 @@ fn line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Appends the error alone, for a stream to carry.
+pub(super) fn write_error(out: &mut Vec<u8>, refusal: Refusal, to: &Origin) {
+    write_body(out, &refusal.face_in(to.dialect), to);
+}
+
 fn write_body(out: &mut Vec<u8>, face: &Face, to: &Origin) {
     match to.dialect {
         Dialect::Chat | Dialect::Responses => {
@@ -200,9 +209,9 @@ fn anthropic_type(status: u16) -> &'static str {
         404 => "not_found_error",
         413 => "request_too_large",
         429 => "rate_limit_error",
+        400 => "invalid_request_error",
         503 | 529 => "overloaded_error",
-        500.. => "api_error",
-        _ => "invalid_request_error",
+        _ => "api_error",
     }
 }
 

@@ -1,22 +1,62 @@
 //! The answer → the client. Judges what came, then lets it through byte for byte.
 //!
-//! Up to 64 KiB are looked at before the first byte goes out: until then a broken or useless
-//! answer can still be told as an error of its own. The last bytes wait until `settle::price` has
-//! done its part. A broken upstream never becomes a clean end.
+//! Up to 64 KiB are looked at before the first byte goes out (`look`): until then a broken or
+//! useless answer is one more failed attempt. From the commit point on (`pump`) it is this
+//! candidate's answer, whatever happens. The last bytes wait until `settle::price` has done its
+//! part. A broken upstream never becomes a clean end.
 
+mod beat;
+mod flow;
+mod incoming;
+mod kept;
 mod pricing;
 mod reply;
+mod stream;
 mod whole;
 
-pub(super) use reply::Reply;
-pub(super) use whole::{Delivered, pump};
+pub(super) use beat::{due_in as beat_in, send as beat};
+pub(super) use kept::{Kept, tell, tell_kept};
+use reply::Reply;
 
-use super::answer::push;
+use super::answer::{Media, push};
+use super::client::{Client, Lost, Presence};
+use super::dispatch::Answer;
+use super::held::Held;
+use super::open::Call;
 use super::refuse::write_connection;
-use super::standing;
-use crate::exchange::limits::Limits;
-use crate::exchange::time::Now;
+use super::walking::{Failed, Walking};
+use super::{After, leaving, settle, standing};
+use crate::exchange::outcome::{Ending, Outcome};
+use crate::govern::fault::Answered;
+use crate::govern::walk::{AttemptEnd, Fault};
+use crate::io::Io;
+use crate::shard::Shard;
 use codec::http1::{self, Framing};
+use codec::json::ShortText;
+use codec::usage::{Provenance, UsageEnvelope};
+use incoming::Incoming;
+use stream::Streaming;
+use whole::Whole;
+
+/// What came of it.
+pub(super) struct Delivered {
+    /// For the record.
+    pub outcome: Outcome,
+    /// What becomes of the client's connection.
+    pub after: After,
+}
+
+/// An answer at its commit point.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "both live in the connection's future, one at a time"
+)]
+enum Passage<'a, I: Io> {
+    /// One message.
+    Whole(Whole<'a, I>),
+    /// A stream of events.
+    Stream(Streaming<'a, I>),
+}
 
 /// How an answer's body is framed toward the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,62 +69,250 @@ pub(super) enum ClientFraming {
     Close,
 }
 
-/// What of the exchange goes into the head of an answer.
-pub(super) struct Facts<'a> {
-    /// Our id, as text.
-    pub request_id: &'a [u8],
-    /// Attempts begun.
-    pub attempts: u8,
-    /// Time inside this gateway so far.
-    pub overhead_us: u32,
-    /// How the key stands is told.
-    pub limits: Option<&'a Limits>,
-    /// Now.
-    pub now: Now,
-    /// The connection ends after this answer.
-    pub close: bool,
-    /// The client speaks HTTP/1.0: a connection that lives on has to be said.
-    pub is_10: bool,
+/// Why an answer is not passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// It is not what was asked for, or not what it says it is.
+    Invalid,
+    /// It is an error, by its status or in a success.
+    Error,
+    /// There is nothing in it.
+    Empty,
+    /// It broke off.
+    Cut,
+    /// It took too long.
+    Late,
+    /// Nobody waits for it.
+    ClientGone,
 }
 
-/// Ends the client's head: our own fields, the framing, the blank line.
-fn finish_head(
+/// An answer of which nothing was passed on.
+pub(super) enum Unpassed {
+    /// It is one more failed attempt.
+    Failed(Failed),
+    /// Nobody waits for it.
+    ClientGone,
+}
+
+/// Passes an answer on, if it turns out to be one up to its commit point; from there on nothing is
+/// replayed.
+pub(super) fn pump<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    call: &mut Call<'_>,
+    held: &mut Held,
+    walking: &mut Walking,
+    answer: Answer<I::Stream>,
+) -> impl Future<Output = Result<Delivered, Unpassed>> {
+    // Made outside: as an argument of an async function it would lie in the future twice.
+    let mut passage = Passage::new(shard, answer, call);
+    async move {
+        held.record.status = passage.incoming().head.status;
+        let looked = match &mut passage {
+            _ if client.presence == Presence::Gone => Err(Unfit::ClientGone),
+            Passage::Whole(whole) => whole.look(client, call).await,
+            Passage::Stream(stream) => stream.look(client, call, held).await,
+        };
+        if let Err(unfit) = looked {
+            return Err(Box::pin(passage.unpassed(client, call, held, unfit)).await);
+        }
+        walking.answered(shard, call);
+        let delivered = pass(shard, client, call, held, &mut passage).await;
+        if delivered.outcome.ending == Ending::Succeeded {
+            walking.went_well(call);
+        } else if let Some(end) = passage.broke_off(delivered.outcome.ending) {
+            walking.broke_off(shard, call, end);
+        }
+        Ok(delivered)
+    }
+}
+
+/// From the commit point to the end.
+async fn pass<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    call: &mut Call<'_>,
+    held: &mut Held,
+    passage: &mut Passage<'_, I>,
+) -> Delivered {
+    call.received.let_go();
+    let incoming = passage.incoming();
+    let own = incoming.begun.since(call.complete) + shard.mono().since(incoming.arrived);
+    held.record.overhead_us = u32::try_from(own / 1000).unwrap_or(u32::MAX);
+    match passage {
+        Passage::Whole(whole) => whole.pump(client, call, held).await,
+        Passage::Stream(stream) => stream.pump(client, call, held).await,
+    }
+}
+
+impl<'a, I: Io> Passage<'a, I> {
+    fn new(shard: &'a Shard<I>, answer: Answer<I::Stream>, call: &Call<'_>) -> Passage<'a, I> {
+        let incoming = Incoming::new(shard, answer);
+        let head = &incoming.head;
+        if call.stream && head.media == Media::Events && head.is_success() {
+            Passage::Stream(Streaming::new(incoming, call))
+        } else {
+            Passage::Whole(Whole::new(incoming))
+        }
+    }
+
+    fn incoming(&mut self) -> &mut Incoming<'a, I> {
+        match self {
+            Passage::Whole(whole) => &mut whole.incoming,
+            Passage::Stream(stream) => &mut stream.incoming,
+        }
+    }
+
+    /// An answer of no use: what its end says to the walk, and its bytes if they may be told later.
+    async fn unpassed(
+        &mut self,
+        client: &mut Client<I::Stream>,
+        call: &mut Call<'_>,
+        held: &mut Held,
+        unfit: Unfit,
+    ) -> Unpassed {
+        if unfit == Unfit::ClientGone {
+            self.read_out(client, call, held).await;
+        }
+        let usage = self.usage();
+        let incoming = self.incoming();
+        let sent = incoming.is_sent();
+        let end = match unfit {
+            Unfit::Cut | Unfit::ClientGone => AttemptEnd::Cut { sent },
+            Unfit::Late => AttemptEnd::Timeout { sent },
+            Unfit::Invalid => AttemptEnd::Fault(Fault::INVALID),
+            Unfit::Empty => AttemptEnd::Fault(Fault::EMPTY),
+            Unfit::Error => AttemptEnd::Fault(self.fault()),
+        };
+        let kept = if unfit == Unfit::Error { self.keep() } else { None };
+        if unfit != Unfit::ClientGone && usage.provenance == Provenance::Reported {
+            settle::price(self.incoming().shard, call, held, &usage);
+        }
+        let incoming = self.incoming();
+        incoming.part(client, call).await;
+        incoming.shed();
+        match unfit {
+            Unfit::ClientGone => Unpassed::ClientGone,
+            _ => Unpassed::Failed(Failed { end, kept }),
+        }
+    }
+
+    /// What an error says.
+    fn fault(&mut self) -> Fault {
+        let usage = self.usage().provenance == Provenance::Reported;
+        let facts = match self {
+            Passage::Whole(whole) => whole.reply.error().copied(),
+            Passage::Stream(stream) => stream.flow.error().copied(),
+        };
+        let facts = facts.unwrap_or_default();
+        let text =
+            |text: &Option<ShortText>| text.as_ref().map_or(Vec::new(), |t| t.as_bytes().into());
+        let (kind, code, state) = (text(&facts.kind), text(&facts.code), text(&facts.status));
+        let incoming = self.incoming();
+        Fault::of(&Answered {
+            status: incoming.head.status,
+            kind: &kind,
+            code: &code,
+            state: &state,
+            text: incoming.body.body(),
+            usage,
+            retry_after_ms: incoming.head.retry_after_ms,
+            own_key: false,
+        })
+    }
+
+    /// The answer, to be told if nothing better comes: all of a message, the data of a stream's
+    /// first event.
+    fn keep(&mut self) -> Option<Box<Kept>> {
+        let event = match self {
+            Passage::Whole(_) => None,
+            Passage::Stream(stream) => Some(stream.flow.first_error()?),
+        };
+        kept::keep(self.incoming(), event)
+    }
+
+    /// What the walk is told of an answer that ended like this after its commit point.
+    fn broke_off(&mut self, ending: Ending) -> Option<AttemptEnd> {
+        match ending {
+            Ending::UpstreamCut => Some(AttemptEnd::Cut { sent: true }),
+            Ending::Deadline => Some(AttemptEnd::Timeout { sent: true }),
+            Ending::UpstreamError => Some(AttemptEnd::Fault(self.fault())),
+            _ => None,
+        }
+    }
+
+    fn usage(&self) -> UsageEnvelope {
+        match self {
+            Passage::Whole(whole) => whole.reply.usage(),
+            Passage::Stream(stream) => stream.flow.usage(),
+        }
+    }
+
+    /// The client left before a byte went out: what its answer used is still read, as far as the
+    /// rule says.
+    async fn read_out(
+        &mut self,
+        client: &mut Client<I::Stream>,
+        call: &mut Call<'_>,
+        held: &mut Held,
+    ) {
+        let shard = self.incoming().shard;
+        if call.leaving.is_some() || leaving::left(shard, client, call, held) {
+            match self {
+                Passage::Whole(whole) => whole.drain(client, call).await,
+                Passage::Stream(stream) => stream.drain(client, call).await,
+            }
+        }
+        match self {
+            Passage::Whole(whole) => whole.settle(call, held, Ending::ClientLeft),
+            Passage::Stream(stream) => stream.price(call, held, Ending::ClientLeft),
+        }
+    }
+}
+
+/// Ends the client's head: our own fields, the framing, the blank line. `close`: the connection
+/// ends after this answer.
+fn finish_head<I: Io>(
     out: &mut Vec<u8>,
-    framing: ClientFraming,
-    facts: &Facts<'_>,
-    caller_id: Option<&[u8]>,
+    (framing, close): (ClientFraming, bool),
+    client: &Client<I::Stream>,
+    (shard, call, held): (&Shard<I>, &Call<'_>, &Held),
 ) {
-    push(out, b"x-tollgate-request-id", facts.request_id);
-    if let Some(id) = caller_id {
+    push(out, b"x-tollgate-request-id", &call.id);
+    if let Some(id) = client.caller_id() {
         push(out, b"x-request-id", id);
     }
     out.extend_from_slice(b"x-tollgate-attempts: ");
-    http1::decimal(out, u64::from(facts.attempts));
-    // A plan has one candidate until failover comes.
-    out.extend_from_slice(b"\r\nx-tollgate-fallbacks: 0\r\nx-tollgate-overhead-us: ");
-    http1::decimal(out, u64::from(facts.overhead_us));
+    http1::decimal(out, u64::from(held.record.attempts));
+    out.extend_from_slice(b"\r\nx-tollgate-fallbacks: ");
+    http1::decimal(out, u64::from(held.record.fallbacks));
+    out.extend_from_slice(b"\r\nx-tollgate-overhead-us: ");
+    http1::decimal(out, u64::from(held.record.overhead_us));
     out.extend_from_slice(b"\r\n");
-    if let Some(limits) = facts.limits {
-        standing::write(out, limits, facts.now);
+    if let Some(bundle) = &held.bundle {
+        standing::write(out, call.origin.dialect, &bundle.limits, shard.now());
     }
     match framing {
         ClientFraming::Length(n) => http1::content_length(out, n),
         ClientFraming::Chunked => push(out, b"transfer-encoding", b"chunked"),
         ClientFraming::Close => {}
     }
-    write_connection(out, facts.close, facts.is_10);
+    write_connection(out, close, call.origin.is_10);
     out.extend_from_slice(b"\r\n");
 }
 
 /// The client's framing for a body of which not all is here.
-pub(super) fn client_framing(
-    upstream: Framing,
-    announced: Option<u64>,
-    minor: u8,
-) -> ClientFraming {
+fn client_framing(upstream: Framing, announced: Option<u64>, is_10: bool) -> ClientFraming {
     match (upstream, announced) {
         (Framing::Length(_), Some(n)) => ClientFraming::Length(n),
-        _ if minor == 0 => ClientFraming::Close,
+        _ if is_10 => ClientFraming::Close,
         _ => ClientFraming::Chunked,
+    }
+}
+
+fn lost_ending(lost: Lost) -> Ending {
+    match lost {
+        Lost::Gone => Ending::ClientLeft,
+        Lost::Stalled => Ending::WriteStall,
     }
 }

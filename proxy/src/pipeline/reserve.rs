@@ -1,56 +1,63 @@
-//! The layers that need the plan: the models a key may use, and the money a call holds. Beside
-//! them, the one edit the plan makes to the body.
+//! The layers that need the plan: the models a key may use, and the money a call holds. What they
+//! strike is not left any more when the walk begins.
 
-use super::body::Received;
 use super::held::Held;
 use super::resolve::Plan;
 use crate::config::snapshot::Snapshot;
-use crate::exchange::call::Call;
+use crate::exchange::call::{Call, Route};
+use crate::exchange::places::{CANDIDATES_MAX, Places};
 use crate::exchange::plan::{self, Offer};
+use crate::exchange::price::Mode;
 use crate::exchange::refusal::Refusal;
 use crate::exchange::time::Now;
 use crate::govern::layer::Layer;
-use crate::govern::{Governance, estimate};
-use codec::json::{Span, write_string};
+use crate::govern::{Governance, Passing};
 
-/// A plan whose call may be made.
-pub(super) struct Reserved<'a> {
-    /// The plan.
-    pub plan: Plan<'a>,
-    /// What of the body is replaced by the sent model's name; `None`: it goes on as it came.
-    pub edit: Option<Span>,
-}
+/// Candidates that nearly every plan gets by with: room for more is not cleared for each call.
+const FEW: usize = 8;
 
-/// Holds what the call may cost.
+/// Holds what the call may cost, at the dearest candidate left.
 pub(super) fn funds(
+    route: Route,
     call: &Call<'_>,
     snapshot: &Snapshot,
-    plan: &Plan<'_>,
+    plan: &mut Plan<'_, '_>,
     held: &mut Held,
     now: Now,
 ) -> Result<(), Refusal> {
-    let provider = snapshot.provider(plan.candidate.provider);
-    let price = plan.candidate.price.and_then(|index| snapshot.prices.at(index));
-    let offer = Offer { provider: &provider.name, model: plan.sent, price, mode: provider.mode };
-    let offers = [offer];
-    let mut judged = plan::Plan::new(plan.asked, &offers, &snapshot.terms);
-    Governance::default().reserve(call, &mut judged, &mut held.layers, now)?;
-    let input = price.or(snapshot.terms.fallback.as_ref());
-    let input = input.map_or(0, |price| estimate::input_tokens(&call.demand, price));
-    held.input_estimate = u32::try_from(input).unwrap_or(u32::MAX);
+    let few = plan.found.choices.candidates.len() <= FEW;
+    let judge = if few { judge::<FEW> } else { judge::<CANDIDATES_MAX> };
+    plan.found.left = judge(route, call, snapshot, plan, held, now)?;
     Ok(())
 }
 
-/// Decides the edit, writing its text into `model`. A name that is spelled with escapes is
-/// replaced too: the upstream must read the same name that was checked here.
-pub(super) fn edit<'a>(
-    plan: Plan<'a>,
-    received: &Received<'_>,
-    model: &mut Vec<u8>,
-) -> Reserved<'a> {
-    model.clear();
-    write_string(plan.sent, model);
-    let unchanged = plan.span.of(received.body()) == model.as_slice();
-    let edit = (!unchanged).then_some(plan.span);
-    Reserved { plan, edit }
+#[inline(never)]
+fn judge<const ROOM: usize>(
+    route: Route,
+    call: &Call<'_>,
+    snapshot: &Snapshot,
+    plan: &Plan<'_, '_>,
+    held: &mut Held,
+    now: Now,
+) -> Result<Places, Refusal> {
+    let found = &plan.found;
+    let mut offers = [Offer { provider: "", model: "", price: None, mode: Mode::None }; ROOM];
+    let candidates = &found.choices.candidates;
+    for (offer, candidate) in offers.iter_mut().zip(candidates) {
+        let provider = snapshot.provider(candidate.provider);
+        *offer = Offer {
+            provider: &provider.name,
+            model: found.sent(candidate),
+            price: found.price(candidate).and_then(|index| snapshot.prices.at(index)),
+            mode: provider.mode,
+        };
+    }
+    let offers = offers.get(..candidates.len()).unwrap_or(&offers);
+    let mut judged = plan::Plan::new(plan.asked, offers, &snapshot.terms).only(found.left);
+    if route.is_free() {
+        Passing::default().reserve(call, &mut judged, &mut held.passing, now)?;
+        return Ok(judged.places());
+    }
+    Governance::default().reserve(call, &mut judged, &mut held.layers, now)?;
+    Ok(judged.places())
 }

@@ -11,7 +11,8 @@ pub(super) fn of_path(path: &[u8]) -> Option<Route> {
         b"/v1/chat/completions" => Route::ChatCompletions,
         b"/v1/models" => Route::Models,
         b"/v1/responses" => Route::Responses,
-        b"/v1/messages" | b"/v1/messages/count_tokens" => Route::Unserved(Dialect::Messages),
+        b"/v1/messages" => Route::Messages,
+        b"/v1/messages/count_tokens" => Route::CountTokens,
         b"/healthz" => Route::Health(Health::Live),
         b"/readyz" => Route::Health(Health::Ready),
         b"/startupz" => Route::Health(Health::Started),
@@ -56,8 +57,8 @@ fn unserved(path: &[u8]) -> Option<Route> {
 pub(super) fn check_method(route: Route, method: Method, upgrade: bool) -> Result<(), Refusal> {
     let refused = |allow| Err(Refusal::MethodNotAllowed { allow });
     match (route, method) {
-        (Route::ChatCompletions, Method::Post) => Ok(()),
-        (Route::ChatCompletions, _) => refused("POST"),
+        (Route::ChatCompletions | Route::Messages | Route::CountTokens, Method::Post) => Ok(()),
+        (Route::ChatCompletions | Route::Messages | Route::CountTokens, _) => refused("POST"),
         (Route::Models | Route::Health(_), Method::Get | Method::Head) => Ok(()),
         (Route::Models | Route::Health(_), _) => refused("GET, HEAD"),
         // A client that probes for a socket must be told at once to fall back to POST.
@@ -100,7 +101,11 @@ mod tests {
             ("/v1beta/models/ok%2F..%2Fadmin:generateContent", None),
             ("/v1beta/models//ok:generateContent", None),
             ("/v1beta/models/ok:generateContent", unserved(Dialect::Gemini)),
-            ("/v1/messages", unserved(Dialect::Messages)),
+            ("/v1/messages", Some(Route::Messages)),
+            ("/v1/messages/", unserved(Dialect::Messages)),
+            ("/v1/messages/count_tokens", Some(Route::CountTokens)),
+            ("/v1/messages/count_tokens/", unserved(Dialect::Messages)),
+            ("/v1/messages/../messages", None),
             ("/v1/messages/batches", unserved(Dialect::Messages)),
             ("/v1/embeddings", unserved(Dialect::Chat)),
             ("/", None),

@@ -3,16 +3,15 @@
 //! `expect` notes what the exchange is charged if the process dies; `price` runs before the last
 //! bytes of an answer go out, so that whoever has the whole answer has a confirm; `close` adds how
 //! it ended, and gives back or trues up what the layers took. A refusal of a known key goes
-//! straight to its end, as a record of its own or counted.
+//! straight to its end, as a record of its own or counted. A call that costs nothing passes here
+//! without any of it: only what the layers took is given back.
 
 use super::held::{Held, Stage};
 use super::open::Call;
 use super::refuse::Origin;
-use crate::config::snapshot::Snapshot;
 use crate::exchange::codes;
 use crate::exchange::money::PicoUsd;
 use crate::exchange::outcome::{Ending, Outcome};
-use crate::exchange::plan::Candidate;
 use crate::exchange::price::Mode;
 use crate::exchange::refusal::Refusal;
 use crate::exchange::time::Now;
@@ -31,17 +30,20 @@ use store::tail::Tail;
 const PRICE_FLAGS: u32 = flag::PRICED | flag::PRICE_FALLBACK | flag::PRICE_HINT;
 
 /// Writes the charge that stands until there is a better one: the estimated input.
-pub(super) fn expect(snapshot: &Snapshot, candidate: &Candidate, held: &mut Held) {
+pub(super) fn expect(call: &Call<'_>, held: &mut Held) {
     let usage = UsageEnvelope {
         input_fresh: held.input_estimate,
         provenance: Provenance::Estimated,
         ..UsageEnvelope::default()
     };
-    charge(snapshot, candidate, held, &usage);
+    charge(call, held, &usage);
 }
 
 /// OPEN → SENT, before the first byte of an attempt leaves.
 pub(super) fn sent<I: Io>(shard: &Shard<I>, held: &mut Held) {
+    if !held.stage.is_opened() {
+        return;
+    }
     held.stage = Stage::Sent;
     // Until more is known: whoever finds it after a crash must not take it for free.
     held.record.attempt_ended(StatusClass::None, true);
@@ -60,20 +62,46 @@ pub(super) fn note<I: Io>(
     if held.stage != Stage::Sent {
         return;
     }
-    charge(call.snapshot, &call.candidate, held, usage);
+    charge(call, held, usage);
     if let (Some(slab), Some(slot)) = (&shard.slab, &held.slot) {
         slab.borrow().sent(slot, &held.record.head);
     }
 }
 
-/// The usage an answer is charged for. `reported` is what it said; of an answer that did not say,
-/// a success is estimated from what was relayed, and an error has used nothing.
-pub(super) fn usage(held: &Held, reported: UsageEnvelope, success: bool) -> UsageEnvelope {
-    if !success || reported.provenance == Provenance::Reported {
-        return reported;
+/// What is charged for an answer that does not say what it used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Estimate {
+    /// Nothing: it is an error.
+    Nothing,
+    /// What was noted, else what its text counts.
+    Passed,
+    /// Nothing, because the rule of its ending says so.
+    Released,
+}
+
+/// The usage an answer is charged for, of what could be read of it: what it reported, else by
+/// `estimate`. Text that nobody could count counts as the bytes that were relayed.
+pub(super) fn usage(
+    held: &mut Held,
+    (read, said): (UsageEnvelope, Option<(u64, u64)>),
+    estimate: Estimate,
+) -> UsageEnvelope {
+    held.record.release = Release::None;
+    if read.provenance == Provenance::Reported {
+        return read;
     }
-    let relayed = estimate::text_tokens(held.record.relayed_bytes, 0);
-    estimate::unreported(&reported, u64::from(held.input_estimate), relayed)
+    let (ascii, other) = said.unwrap_or((held.record.relayed_bytes, 0));
+    match estimate {
+        Estimate::Nothing => read,
+        Estimate::Passed => {
+            let output = estimate::text_tokens(ascii, other);
+            estimate::unreported(&read, u64::from(held.input_estimate), output)
+        }
+        Estimate::Released => {
+            held.record.release = Release::Rule;
+            UsageEnvelope::default()
+        }
+    }
 }
 
 /// SENT → PRICED: usage and cost, before the last bytes go out.
@@ -83,16 +111,27 @@ pub(super) fn price<I: Io>(
     held: &mut Held,
     usage: &UsageEnvelope,
 ) {
-    charge(call.snapshot, &call.candidate, held, usage);
+    if !held.stage.is_opened() {
+        return;
+    }
+    charge(call, held, usage);
     held.stage = Stage::Priced;
     if let (Some(slab), Some(slot)) = (&shard.slab, &held.slot) {
         slab.borrow().price(slot, &held.record.head);
     }
 }
 
-fn charge(snapshot: &Snapshot, candidate: &Candidate, held: &mut Held, usage: &UsageEnvelope) {
-    let found = candidate.price.and_then(|index| snapshot.prices.at(index));
-    let mode = snapshot.provider(candidate.provider).mode;
+/// The same for an answer that is an error and says nothing of usage: it has used nothing.
+pub(super) fn price_none<I: Io>(shard: &Shard<I>, call: &Call<'_>, held: &mut Held) {
+    if held.stage != Stage::Priced {
+        price(shard, call, held, &UsageEnvelope::default());
+    }
+}
+
+fn charge(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
+    let snapshot = call.snapshot;
+    let found = call.price().and_then(|index| snapshot.prices.at(index));
+    let mode = snapshot.provider(call.current().provider).mode;
     let bill = govern::price::bill(usage, found, None, mode, &snapshot.terms);
     let head = &mut held.record.head;
     head.tokens = [
@@ -135,7 +174,7 @@ fn charge(snapshot: &Snapshot, candidate: &Candidate, held: &mut Held, usage: &U
 /// the layers took.
 pub(super) fn close<I: Io>(shard: &Shard<I>, held: &mut Held, outcome: &Outcome) {
     let stage = std::mem::take(&mut held.stage);
-    if stage != Stage::None {
+    if stage.is_opened() {
         let now = shard.now();
         let ending = match outcome.ending {
             // Timers fired because the node ends, not because their time was over.
@@ -150,7 +189,7 @@ pub(super) fn close<I: Io>(shard: &Shard<I>, held: &mut Held, outcome: &Outcome)
         }
         tell(shard, held);
     }
-    let cost = if stage == Stage::None { 0 } else { held.record.cost_picousd };
+    let cost = if stage.is_opened() { held.record.cost_picousd } else { 0 };
     let (layers, passing) = (std::mem::take(&mut held.layers), std::mem::take(&mut held.passing));
     if let Some(bundle) = held.bundle.take() {
         Governance::default().settle(&bundle, layers, PicoUsd(cost));
@@ -170,7 +209,7 @@ fn conclude(stage: Stage, head: &mut Head, outcome: &Outcome, now: Now) {
     head.closed_unix_ms = now.wall.0;
     let release = match (stage, outcome.ending) {
         (Stage::Priced, _) => return,
-        (Stage::None | Stage::Open, _) => Release::NeverSent,
+        (Stage::None | Stage::Free | Stage::Open, _) => Release::NeverSent,
         // Every attempt failed and nothing of an answer was received.
         (
             Stage::Sent,
@@ -214,16 +253,12 @@ fn tell<I: Io>(shard: &Shard<I>, held: &Held) {
 pub(super) fn refused<I: Io>(shard: &Shard<I>, held: &mut Held, refusal: Refusal, to: &Origin) {
     let face = refusal.face_in(to.dialect);
     let code = codes::number(face.code);
-    if held.stage != Stage::None {
+    if held.stage.is_opened() {
         held.record.error_code = code;
-        let ending = match refusal {
-            Refusal::UpstreamTimeout => Ending::Deadline,
-            Refusal::ShuttingDown => Ending::Shutdown,
-            _ => Ending::Exhausted,
-        };
+        let ending = refused_ending(refusal);
         return close(shard, held, &Outcome { ending, status: face.status });
     }
-    if let Some(bundle) = &held.bundle {
+    if let Some(bundle) = held.bundle.as_ref().filter(|_| held.stage == Stage::None) {
         let (key, project) = (bundle.key.0, bundle.project);
         let trace = shard.refused.borrow_mut().note(key, code);
         if trace == Trace::Record {
@@ -240,6 +275,15 @@ pub(super) fn refused<I: Io>(shard: &Shard<I>, held: &mut Held, refusal: Refusal
         }
     }
     close(shard, held, &Outcome { ending: Ending::Exhausted, status: face.status });
+}
+
+/// How an opened exchange ends that is told this.
+pub(super) fn refused_ending(refusal: Refusal) -> Ending {
+    match refusal {
+        Refusal::UpstreamTimeout => Ending::Deadline,
+        Refusal::ShuttingDown => Ending::Shutdown,
+        _ => Ending::Exhausted,
+    }
 }
 
 fn refusal_head(code: u16, now: Now) -> Head {

@@ -14,9 +14,11 @@ use crate::observe::ledger::LedgerGauges;
 use crate::pipeline::{self, accept};
 use crate::shard::Shard;
 use crate::shard::allowance::Allowance;
+use crate::shard::chance::Chance;
 use crate::shard::mailbox::{Letter, Mailbox};
 use crate::shard::refused::RefusedBook;
 use crate::shard::snapshot::SnapshotCell;
+use crate::shard::turns::Turns;
 use crate::upstream::addresses::Addresses;
 use crate::upstream::pool::Pool;
 use crossbeam_queue::ArrayQueue;
@@ -119,6 +121,9 @@ pub fn shard<I: Io>(io: I, setup: Setup) -> Rc<Shard<I>> {
         pool: Pool::default(),
         counters: setup.counters,
         mint: RefCell::new(IdMint::new(setup.node, setup.number, setup.start)),
+        turns: Turns::default(),
+        // Whoever starts together is not to wait together.
+        chance: Chance::new(u64::from(setup.number) << 32 ^ now.wall.0),
         slab: setup.slab.map(RefCell::new),
         ledger: setup.ledger,
         refused: RefCell::new(RefusedBook::new(setup.shards)),
@@ -126,6 +131,7 @@ pub fn shard<I: Io>(io: I, setup: Setup) -> Rc<Shard<I>> {
         ticked: Cell::new(now),
         draining: Cell::new(false),
         cut: Cell::new(false),
+        drains: Cell::new(0),
         busy: Cell::new(0),
     })
 }

@@ -4,10 +4,12 @@
 //! A `Shard` is not `Send`: everything a core owns lives and dies on it.
 
 pub mod allowance;
+pub mod chance;
 pub mod clock;
 pub mod mailbox;
 pub mod refused;
 pub mod snapshot;
+pub mod turns;
 
 use crate::exchange::ids::IdMint;
 use crate::exchange::keys::KeyTable;
@@ -20,6 +22,7 @@ use crate::observe::ledger::LedgerGauges;
 use crate::upstream::addresses::Addresses;
 use crate::upstream::pool::Pool;
 use allowance::Allowance;
+use chance::Chance;
 use crossbeam_queue::ArrayQueue;
 use refused::RefusedBook;
 use snapshot::SnapshotCell;
@@ -28,6 +31,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use store::record::Settled;
 use store::slab::Slab;
+use turns::Turns;
 
 /// All that a core owns.
 pub struct Shard<I: Io> {
@@ -51,6 +55,10 @@ pub struct Shard<I: Io> {
     pub counters: Arc<Counters>,
     /// Request ids.
     pub mint: RefCell<IdMint>,
+    /// Turns among equal candidates.
+    pub turns: Turns,
+    /// What is left to chance.
+    pub chance: Chance,
     /// Where records live until they are in the log; none if the ledger is off.
     pub slab: Option<RefCell<Slab>>,
     /// What the ledger thread tells.
@@ -65,6 +73,8 @@ pub struct Shard<I: Io> {
     pub draining: Cell<bool>,
     /// The time to finish is over: what is under way ends now.
     pub cut: Cell<bool>,
+    /// Answers read on for nobody.
+    pub drains: Cell<usize>,
     /// Connections with a request under way.
     pub busy: Cell<usize>,
 }

@@ -48,6 +48,11 @@ impl Outgoing {
         Outgoing { written, pieces: [empty; PIECES_MAX], count: 0, next: 0 }
     }
 
+    /// The buffer that the piece at hand lies in, if one is left.
+    pub fn lent(&self) -> Option<From> {
+        self.pieces[..self.count].get(self.next).map(|piece| piece.from)
+    }
+
     /// Adds a piece; touching pieces of one buffer become one.
     pub fn push(&mut self, from: From, start: usize, end: usize) {
         if start == end {

@@ -11,6 +11,8 @@ pub struct Parts<'a> {
     pub query: &'a [u8],
     /// The client's field lines that go on, each with its CR LF.
     pub lines: &'a [u8],
+    /// `anthropic-version` is among them.
+    pub has_version: bool,
     /// Our request id.
     pub request_id: &'a [u8],
     /// 1 for the first attempt.
@@ -18,6 +20,10 @@ pub struct Parts<'a> {
     /// Bytes of the body.
     pub body_len: u64,
 }
+
+/// What a provider of kind anthropic is told if the client names no version: it takes no call
+/// without one.
+const VERSION: &[u8] = b"anthropic-version: 2023-06-01\r\n";
 
 /// Appends the head of a `POST`.
 pub fn write_head(
@@ -42,6 +48,9 @@ pub fn write_head(
     out.extend_from_slice(b"\r\nx-tollgate-attempt: ");
     http1::decimal(out, u64::from(parts.attempt));
     out.extend_from_slice(b"\r\n");
+    if provider.kind == ProviderKind::Anthropic && !parts.has_version {
+        out.extend_from_slice(VERSION);
+    }
     out.extend_from_slice(parts.lines);
     http1::content_length(out, parts.body_len);
     out.extend_from_slice(b"\r\n");

@@ -18,6 +18,8 @@ mod corpus_client;
 #[cfg(test)]
 mod corpus_upstream;
 #[cfg(test)]
+mod counts;
+#[cfg(test)]
 mod credentials;
 #[cfg(test)]
 mod deadlines;
@@ -32,6 +34,8 @@ mod governed;
 #[cfg(test)]
 mod headers;
 mod hostile;
+#[cfg(test)]
+mod messages;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

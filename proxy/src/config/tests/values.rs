@@ -156,12 +156,6 @@ const UNUSABLE: &[(&str, &str, &str)] = &[
     ),
     (
         "default = \"fast\"",
-        "default = \"claude/opus\"",
-        "33:11: provider \"claude\" is of \
-         kind anthropic: translating chat calls is not built yet",
-    ),
-    (
-        "default = \"fast\"",
         "default = \"old\"",
         "33:11: alias \"default\" leads to the alias \
          \"old\"; write \"gpt-5\" instead",

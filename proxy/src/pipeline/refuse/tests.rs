@@ -16,7 +16,6 @@ fn all() -> Vec<Refusal> {
         Refusal::NotFound,
         Refusal::MethodNotAllowed { allow: "POST" },
         Refusal::NotImplemented,
-        Refusal::StreamNotServed,
         Refusal::InvalidRequest { param: Some("model"), why: "model must be a string" },
         Refusal::ModelMissing,
         Refusal::InvalidApiKey,
@@ -39,6 +38,7 @@ fn all() -> Vec<Refusal> {
         Refusal::UpstreamInvalid,
         Refusal::EmptyCompletion,
         Refusal::UpstreamAuth,
+        Refusal::UpstreamUnavailable,
         Refusal::Internal,
     ]
 }

@@ -1,39 +1,60 @@
 //! What an answer is charged for, and what its record says of the attempt that brought it.
 
-use super::Reply;
+use super::Incoming;
 use crate::exchange::outcome::Ending;
-use crate::exchange::refusal::Refusal;
-use crate::exchange::time::MonoNs;
+use crate::exchange::rules::Unreported;
 use crate::io::Io;
-use crate::pipeline::answer::{AnswerHead, Coding};
+use crate::pipeline::answer::Coding;
 use crate::pipeline::held::{Held, Stage};
 use crate::pipeline::open::Call;
-use crate::pipeline::{Unserved, settle};
+use crate::pipeline::settle::{self, Estimate};
 use crate::shard::Shard;
-use codec::usage::Provenance;
+use codec::usage::UsageEnvelope;
 use store::ending::StatusClass;
 use store::record::flag;
 
+/// What could be read of an answer: its usage, and the bytes of text in it if they were counted.
+pub(super) type Read = (UsageEnvelope, Option<(u64, u64)>);
+
 /// Prices an answer by what it said it used, else by the rule of its ending. Once an answer.
 pub(super) fn answer<I: Io>(
-    shard: &Shard<I>,
     call: &Call<'_>,
     held: &mut Held,
-    reply: &Reply,
-    (head, begun): (&AnswerHead, MonoNs),
+    incoming: &Incoming<'_, I>,
+    read: Read,
+    ending: Ending,
 ) {
     if held.stage == Stage::Priced {
         return;
     }
-    let since = shard.mono().since(begun);
+    let shard = incoming.shard;
+    let head = &incoming.head;
+    let since = shard.mono().since(incoming.begun);
     held.record.upstream_us = u32::try_from(since / 1000).unwrap_or(u32::MAX);
-    let success = status_ending(head.status) == Ending::Succeeded;
-    held.record.attempt_ended(status_class(head.status), success);
+    held.record.attempt_ended(status_class(head.status), head.is_success());
     if head.coding == Coding::Unknown {
         held.record.set(flag::USAGE_UNREADABLE);
     }
-    let usage = settle::usage(held, reply.usage(), success);
+    let estimate = estimate(call, head.status, ending);
+    let usage = settle::usage(held, read, estimate);
     settle::price(shard, call, held, &usage);
+}
+
+/// What an answer is charged for that does not say what it used.
+fn estimate(call: &Call<'_>, status: u16, ending: Ending) -> Estimate {
+    if status_ending(status) != Ending::Succeeded {
+        // An error has used nothing, unless it says so.
+        return Estimate::Nothing;
+    }
+    let rule = match ending {
+        Ending::Succeeded => call.endings.succeeded_unreported,
+        Ending::ClientLeft => call.endings.left_unreported,
+        _ => call.endings.broken_unreported,
+    };
+    match rule {
+        Unreported::Charge => Estimate::Passed,
+        Unreported::Release => Estimate::Released,
+    }
 }
 
 /// Notes what has passed of an answer that goes on.
@@ -41,38 +62,11 @@ pub(super) fn passing<I: Io>(
     shard: &Shard<I>,
     call: &Call<'_>,
     held: &mut Held,
-    reply: &Reply,
+    read: Read,
     status: u16,
 ) {
-    let success = status_ending(status) == Ending::Succeeded;
-    let usage = settle::usage(held, reply.usage(), success);
+    let usage = settle::usage(held, read, estimate(call, status, Ending::UpstreamCut));
     settle::note(shard, call, held, &usage);
-}
-
-/// An answer of which nothing is passed on: what it used counts if it said so, else it is one more
-/// attempt that brought nothing.
-pub(super) fn unsent<I: Io>(
-    shard: &Shard<I>,
-    call: &Call<'_>,
-    held: &mut Held,
-    reply: &Reply,
-    (status, why): (u16, &Unserved),
-) {
-    held.record.attempt_ended(class_unsent(status, why), true);
-    let usage = reply.usage();
-    if usage.provenance == Provenance::Reported {
-        settle::price(shard, call, held, &usage);
-    }
-}
-
-fn class_unsent(status: u16, why: &Unserved) -> StatusClass {
-    match why {
-        Unserved::Refused(Refusal::UpstreamTimeout, _) => StatusClass::Timeout,
-        Unserved::Refused(Refusal::UpstreamCut, _) => StatusClass::Cut,
-        Unserved::Refused(Refusal::UpstreamAuth, _) => StatusClass::Account,
-        Unserved::Refused(..) => StatusClass::Invalid,
-        Unserved::ClientGone => status_class(status),
-    }
 }
 
 /// An answer's status, as a record lists attempts.

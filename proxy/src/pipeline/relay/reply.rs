@@ -5,9 +5,8 @@
 //!
 //! Bound: a body that grows more than [`RATIO_MAX`]-fold when decoded is not read further.
 
-use crate::exchange::refusal::Refusal;
 use crate::pipeline::answer::{AnswerHead, Coding, Media};
-use codec::json::{ReplyFacts, ReplyScan};
+use codec::json::{ErrorFacts, ReplyFacts, ReplyScan};
 use codec::usage::{self, UsageEnvelope};
 use flate2::write::GzDecoder;
 use std::io::{self, Write};
@@ -22,11 +21,24 @@ pub(crate) struct Reply {
     reader: Reader,
 }
 
+/// What a whole answer turns out to be that says it succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Worth {
+    /// It has something in it.
+    Something,
+    /// It says that something went wrong.
+    Error,
+    /// It is not what it says it is.
+    Malformed,
+    /// There is nothing in it.
+    Nothing,
+}
+
 #[expect(clippy::large_enum_variant, reason = "the large one is what every answer uses")]
 enum Reader {
     Plain(ReplyScan),
     /// Allocates: nobody was asked to compress.
-    Gzip(Box<GzDecoder<Counted>>),
+    Gzip(Box<GzDecoder<Counted<ReplyScan>>>),
     /// Not JSON, or a coding nobody here reads.
     Blind,
 }
@@ -37,9 +49,9 @@ impl Reply {
         let reader = match (head.media, head.coding) {
             (Media::Json, Coding::Identity) => Reader::Plain(ReplyScan::new()),
             (Media::Json, Coding::Gzip) => {
-                Reader::Gzip(Box::new(GzDecoder::new(Counted::default())))
+                Reader::Gzip(Box::new(GzDecoder::new(Counted::new(ReplyScan::new()))))
             }
-            (Media::Other, _) | (Media::Json, Coding::Unknown) => Reader::Blind,
+            (Media::Events | Media::Other, _) | (Media::Json, Coding::Unknown) => Reader::Blind,
         };
         Reply { success: (200..300).contains(&head.status), reader }
     }
@@ -49,7 +61,7 @@ impl Reply {
         match &mut self.reader {
             Reader::Plain(scan) => scan.feed(body),
             Reader::Gzip(decoder) => {
-                decoder.get_mut().allowed += RATIO_MAX * body.len() as u64;
+                decoder.get_mut().allow(body.len());
                 let broken = decoder.write_all(body).and_then(|()| decoder.flush()).is_err();
                 if broken {
                     self.reader = Reader::Blind;
@@ -62,20 +74,28 @@ impl Reply {
     fn facts(&self) -> Option<&ReplyFacts> {
         match &self.reader {
             Reader::Plain(scan) => Some(scan.finish()),
-            Reader::Gzip(decoder) => Some(decoder.get_ref().scan.finish()),
+            Reader::Gzip(decoder) => Some(decoder.get_ref().sink.finish()),
             Reader::Blind => None,
         }
     }
 
     /// Judges a success whose whole body has been read before a byte went out.
-    pub(crate) fn judge_whole(&self) -> Result<(), Refusal> {
-        let Some(facts) = self.facts().filter(|_| self.success) else { return Ok(()) };
-        let something = facts.content || facts.finish.is_some() || !facts.usage.is_empty();
-        match (something, facts.error.is_some() || facts.malformed) {
-            (true, _) => Ok(()),
-            (false, true) => Err(Refusal::UpstreamInvalid),
-            (false, false) => Err(Refusal::EmptyCompletion),
+    pub(crate) fn worth(&self) -> Worth {
+        let Some(facts) = self.facts().filter(|_| self.success) else { return Worth::Something };
+        if facts.content || facts.finish.is_some() || !facts.usage.is_empty() {
+            Worth::Something
+        } else if facts.error.is_some() {
+            Worth::Error
+        } else if facts.malformed {
+            Worth::Malformed
+        } else {
+            Worth::Nothing
         }
+    }
+
+    /// The error it speaks of, if it does.
+    pub(crate) fn error(&self) -> Option<&ErrorFacts> {
+        self.facts().and_then(|facts| facts.error.as_ref())
     }
 
     /// The usage that was reported, if any.
@@ -84,21 +104,53 @@ impl Reply {
     }
 }
 
-/// Where decoded bytes go: into a scan, as many as are allowed.
-#[derive(Default)]
-struct Counted {
-    scan: ReplyScan,
+/// Who reads decoded bytes.
+pub(super) trait Sink {
+    /// Reads some.
+    fn feed(&mut self, decoded: &[u8]);
+}
+
+impl Sink for ReplyScan {
+    fn feed(&mut self, decoded: &[u8]) {
+        ReplyScan::feed(self, decoded);
+    }
+}
+
+/// Where decoded bytes go: to a reader, as many as are allowed.
+pub(super) struct Counted<S> {
+    sink: S,
     seen: u64,
     allowed: u64,
 }
 
-impl Write for Counted {
+impl<S: Sink> Counted<S> {
+    pub(super) fn new(sink: S) -> Counted<S> {
+        Counted { sink, seen: 0, allowed: 0 }
+    }
+
+    /// So many coded bytes are on their way.
+    pub(super) fn allow(&mut self, coded: usize) {
+        self.allowed += RATIO_MAX * coded as u64;
+    }
+
+    /// The reader.
+    pub(super) fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// The reader, to be told of the end.
+    pub(super) fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+}
+
+impl<S: Sink> Write for Counted<S> {
     fn write(&mut self, decoded: &[u8]) -> io::Result<usize> {
         self.seen += decoded.len() as u64;
         if self.seen > self.allowed {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        self.scan.feed(decoded);
+        self.sink.feed(decoded);
         Ok(decoded.len())
     }
 
@@ -125,6 +177,7 @@ mod tests {
             keep_alive: true,
             media,
             coding,
+            retry_after_ms: None,
             written: Vec::new(),
         })
     }
@@ -144,7 +197,7 @@ mod tests {
             let usage = reply.usage();
             assert_eq!((usage.input_fresh, usage.output), (11, 3), "{size}");
             assert_eq!(usage.provenance, Provenance::Reported);
-            assert_eq!(reply.judge_whole(), Ok(()));
+            assert_eq!(reply.worth(), Worth::Something);
         }
     }
 
@@ -154,24 +207,24 @@ mod tests {
         let mut reply = reply(200, Media::Json, Coding::Gzip);
         zeros.chunks(1024).for_each(|piece| reply.feed(piece));
         assert_eq!(reply.usage().provenance, Provenance::Missing);
-        assert_eq!(reply.judge_whole(), Ok(()), "what cannot be read is passed on");
+        assert_eq!(reply.worth(), Worth::Something, "what cannot be read is passed on");
     }
 
     #[test]
     fn a_success_must_have_something_in_it() {
         for (status, body, verdict) in [
-            (200, ANSWER, Ok(())),
-            (200, r#"{"usage":{"prompt_tokens":1,"completion_tokens":1}}"#, Ok(())),
-            (200, "{}", Err(Refusal::EmptyCompletion)),
-            (200, "", Err(Refusal::EmptyCompletion)),
-            (200, r#"{"a":1}"#, Err(Refusal::EmptyCompletion)),
-            (200, r#"{"error":{"message":"x"}}"#, Err(Refusal::UpstreamInvalid)),
-            (200, "<html>", Err(Refusal::UpstreamInvalid)),
-            (429, "{}", Ok(())),
+            (200, ANSWER, Worth::Something),
+            (200, r#"{"usage":{"prompt_tokens":1,"completion_tokens":1}}"#, Worth::Something),
+            (200, "{}", Worth::Nothing),
+            (200, "", Worth::Nothing),
+            (200, r#"{"a":1}"#, Worth::Nothing),
+            (200, r#"{"error":{"message":"x"}}"#, Worth::Error),
+            (200, "<html>", Worth::Malformed),
+            (429, "{}", Worth::Something),
         ] {
             let mut reply = reply(status, Media::Json, Coding::Identity);
             reply.feed(body.as_bytes());
-            assert_eq!(reply.judge_whole(), verdict, "{status} {body}");
+            assert_eq!(reply.worth(), verdict, "{status} {body}");
         }
     }
 
@@ -179,7 +232,7 @@ mod tests {
     fn another_coding_is_passed_on_unread() {
         let mut reply = reply(200, Media::Json, Coding::Unknown);
         reply.feed(b"\x1b\x00");
-        assert_eq!(reply.judge_whole(), Ok(()));
+        assert_eq!(reply.worth(), Worth::Something);
         assert_eq!(reply.usage().provenance, Provenance::Missing);
     }
 }

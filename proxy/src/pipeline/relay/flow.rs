@@ -1,0 +1,265 @@
+//! What passes of a stream, read on the way: which bytes may go, which stay back, which go
+//! nowhere, and what the stream has said so far.
+//!
+//! Bytes are held back while they may still turn out to be the terminator (which waits for the
+//! price) or the usage chunk of a client that did not ask for it. A stream in a coding goes as it
+//! came: gzip is decoded on the side, so that its usage is known and the price is in the record
+//! before the piece that ends it goes; another coding is not read.
+//!
+//! Bounds: [`HELD_MAX`] bytes of one event are held back; a gzip stream is read up to
+//! [`super::reply::RATIO_MAX`]-fold its size.
+
+use super::reply::{Counted, Sink};
+use crate::pipeline::answer::Coding;
+use crate::pipeline::arriving::Arriving;
+use codec::json::ErrorFacts;
+use codec::sse::{Dialect, Kind, Reach, StreamScan};
+use codec::usage::UsageEnvelope;
+use flate2::write::GzDecoder;
+use std::io::Write;
+
+/// Bytes of one unfinished event that are held back at most. Terminators and usage chunks are a
+/// few hundred bytes; an event of megabytes passes as it comes, all but its end.
+const HELD_MAX: usize = 64 * 1024;
+
+/// A stream being read.
+pub(super) struct Flow {
+    reader: Reader,
+    /// Chunks that were only asked for by us are not shown.
+    hide_usage: bool,
+    /// Bytes of the body that were read.
+    scanned: usize,
+    /// Bytes of it that may go.
+    clear: usize,
+    /// The last byte that may go is inside an event.
+    inside: bool,
+    /// Bytes of the event at hand went although it was not certain what it is.
+    let_go: bool,
+    /// Something other than a preamble was seen.
+    begun: bool,
+    /// Content of it was not only announced.
+    content: bool,
+    /// Where in the body the first event lies that is an error, if it came before all content.
+    first_error: Option<(usize, usize)>,
+    /// A byte order mark may still pass.
+    mark: bool,
+}
+
+#[expect(clippy::large_enum_variant, reason = "the large one is what every stream uses")]
+enum Reader {
+    Plain(StreamScan),
+    /// Allocates: nobody was asked to compress.
+    Gzip(Box<GzDecoder<Counted<Events>>>),
+    /// A coding nobody here reads.
+    Blind,
+}
+
+/// Decoded bytes of a stream in a coding.
+struct Events {
+    scan: StreamScan,
+    begun: bool,
+}
+
+impl Sink for Events {
+    fn feed(&mut self, mut decoded: &[u8]) {
+        while let Some(part) = self.scan.next(decoded) {
+            self.begun |= begins(part.kind) && part.reach != Reach::Open;
+            decoded = decoded.get(part.len..).unwrap_or_default();
+        }
+    }
+}
+
+/// Whether an event of this kind settles that the answer is this candidate's (DESIGN §6).
+fn begins(kind: Kind) -> bool {
+    match kind {
+        Kind::Mark | Kind::Silent | Kind::Preamble => false,
+        Kind::Content | Kind::Usage | Kind::Finish | Kind::Error | Kind::End => true,
+    }
+}
+
+impl Flow {
+    pub(super) fn new(dialect: Dialect, coding: Coding, hide_usage: bool) -> Flow {
+        let scan = StreamScan::new(dialect);
+        let reader = match coding {
+            Coding::Identity => Reader::Plain(scan),
+            Coding::Gzip => {
+                let events = Events { scan, begun: false };
+                Reader::Gzip(Box::new(GzDecoder::new(Counted::new(events))))
+            }
+            Coding::Unknown => Reader::Blind,
+        };
+        Flow {
+            reader,
+            hide_usage,
+            scanned: 0,
+            clear: 0,
+            inside: false,
+            let_go: false,
+            begun: false,
+            content: false,
+            first_error: None,
+            mark: true,
+        }
+    }
+
+    /// Reads what has come since.
+    pub(super) fn take_in(&mut self, body: &mut Arriving) {
+        match &mut self.reader {
+            Reader::Plain(_) => self.scan(body),
+            Reader::Gzip(decoder) => {
+                let fresh = body.body().get(self.scanned..).unwrap_or_default();
+                decoder.get_mut().allow(fresh.len());
+                let broken = decoder.write_all(fresh).and_then(|()| decoder.flush()).is_err();
+                self.begun |= decoder.get_ref().sink().begun;
+                self.all_clear(body);
+                if broken {
+                    self.reader = Reader::Blind;
+                    self.begun = true;
+                }
+            }
+            Reader::Blind => {
+                self.begun |= body.len() > 0;
+                self.all_clear(body);
+            }
+        }
+    }
+
+    fn all_clear(&mut self, body: &Arriving) {
+        (self.scanned, self.clear, self.inside) = (body.len(), body.len(), true);
+    }
+
+    fn scan(&mut self, body: &mut Arriving) {
+        let Reader::Plain(scan) = &mut self.reader else { return };
+        while let Some(part) = scan.next(body.body().get(self.scanned..).unwrap_or_default()) {
+            self.scanned += part.len;
+            if part.reach == Reach::Open {
+                continue;
+            }
+            if part.kind == Kind::Error && !self.begun && part.reach == Reach::Whole {
+                self.first_error = Some((self.clear, self.scanned));
+            }
+            self.content |= part.kind == Kind::Content;
+            self.begun |= begins(part.kind);
+            let hidden = match part.kind {
+                Kind::Usage => self.hide_usage && !self.let_go,
+                Kind::Mark => !self.mark,
+                _ => false,
+            };
+            if hidden {
+                body.remove(self.clear, self.scanned);
+                self.scanned = self.clear;
+            } else {
+                self.clear = self.scanned;
+                self.inside = part.reach == Reach::Passing;
+            }
+            self.let_go = false;
+        }
+        if self.scanned - self.clear > HELD_MAX {
+            (self.clear, self.inside, self.let_go) = (self.scanned, true, true);
+        }
+    }
+
+    /// No more will come; `framed` as its body's framing says: then what was held back may go, as
+    /// far as it came. What an unfinished event said counts.
+    pub(super) fn end(&mut self, framed: bool) {
+        let scan = match &mut self.reader {
+            Reader::Plain(scan) => scan,
+            Reader::Gzip(decoder) => &mut decoder.get_mut().sink_mut().scan,
+            Reader::Blind => return,
+        };
+        if let Some(part) = scan.end() {
+            self.begun |= begins(part.kind);
+            self.inside |= framed;
+        }
+        if framed {
+            self.clear = self.scanned;
+        }
+    }
+
+    /// The body was let go: what comes now begins anew.
+    pub(super) fn forget(&mut self) {
+        (self.scanned, self.clear) = (0, 0);
+    }
+
+    /// How many bytes at the front of the body may go.
+    pub(super) fn clear(&self) -> usize {
+        self.clear
+    }
+
+    /// They are gone.
+    pub(super) fn gone(&mut self) {
+        self.scanned -= self.clear;
+        self.clear = 0;
+    }
+
+    /// Other bytes than these were put before the stream: a mark would stand inside it.
+    pub(super) fn no_mark(&mut self) {
+        self.mark = false;
+    }
+
+    /// Whether bytes of our own may follow what may go now.
+    pub(super) fn is_between_events(&self) -> bool {
+        !self.inside
+    }
+
+    /// Whether it is this candidate's answer that the client gets.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Where the first event lies, with the bytes before it, if all it says is an error.
+    pub(super) fn first_error(&self) -> Option<(usize, usize)> {
+        self.first_error.filter(|_| !self.content)
+    }
+
+    fn events(&self) -> Option<&StreamScan> {
+        match &self.reader {
+            Reader::Plain(scan) => Some(scan),
+            Reader::Gzip(decoder) => Some(&decoder.get_ref().sink().scan),
+            Reader::Blind => None,
+        }
+    }
+
+    /// Whether it can be read: else only its framing says how it ended.
+    pub(super) fn is_read(&self) -> bool {
+        self.events().is_some()
+    }
+
+    /// Whether the client gets what was written, so that bytes of our own can be put in.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.reader, Reader::Plain(_))
+    }
+
+    pub(super) fn is_terminated(&self) -> bool {
+        self.events().is_some_and(StreamScan::is_terminated)
+    }
+
+    pub(super) fn is_succeeded(&self) -> bool {
+        self.events().is_some_and(StreamScan::is_succeeded)
+    }
+
+    /// Whether the stream itself has said that something went wrong.
+    pub(super) fn has_error(&self) -> bool {
+        self.events().is_some_and(|scan| scan.error().is_some())
+    }
+
+    /// What it says of that.
+    pub(super) fn error(&self) -> Option<&ErrorFacts> {
+        self.events().and_then(StreamScan::error)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.events().is_some_and(StreamScan::is_empty)
+    }
+
+    /// The usage, as far as it was said.
+    pub(super) fn usage(&self) -> UsageEnvelope {
+        self.events().map_or_else(UsageEnvelope::default, StreamScan::usage)
+    }
+
+    /// Bytes of text the model has said: below 0x80, and from there on. `None` if nobody could
+    /// read them.
+    pub(super) fn said(&self) -> Option<(u64, u64)> {
+        self.events().map(|scan| scan.said()).map(|said| (said.ascii, said.non_ascii))
+    }
+}

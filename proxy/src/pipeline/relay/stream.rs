@@ -1,0 +1,387 @@
+//! A stream of events. Up to the commit point its head and preamble stay here, so that another
+//! candidate may still be asked; after it every wake-up takes in what came and sends on what may
+//! go, in one write.
+//!
+//! Heartbeats and errors of our own are put in between two events only. A stream ends cleanly if
+//! its terminator was seen, or a reason to finish and the end of its framing; any other end is
+//! told in-band, or inside an event by breaking the body off.
+//!
+//! What is rare (a beat, an error, a client that leaves) runs in a future of its own on the heap, so
+//! that every connection's future stays small.
+
+use super::beat;
+use super::flow::Flow;
+use super::incoming::{Came, Incoming, LOOK_AHEAD};
+use super::pricing;
+use super::{ClientFraming, Delivered, Unfit, finish_head, lost_ending};
+use crate::exchange::outcome::{Ending, Outcome};
+use crate::exchange::refusal::Refusal;
+use crate::io::{Chunk, Io, Stream};
+use crate::pipeline::After;
+use crate::pipeline::client::{Client, Lost, Presence};
+use crate::pipeline::held::Held;
+use crate::pipeline::leaving;
+use crate::pipeline::open::Call;
+use codec::http1;
+use std::time::Duration;
+
+/// How long the end of a body may take after the stream's own end: it mostly is in the same
+/// packet, and a connection whose answer has ended can be used again.
+const AFTER_END: Duration = Duration::from_secs(1);
+
+/// Room for the framing of chunks beside their data.
+const CHUNK_FRAMING_BYTES: usize = 64;
+
+/// A stream on its way through.
+pub(in crate::pipeline) struct Streaming<'a, I: Io> {
+    pub(super) incoming: Incoming<'a, I>,
+    pub(super) flow: Flow,
+    /// When the record was last told what has passed, in ticks.
+    noted: u64,
+    /// Its own end was seen, and the end of its body will not come.
+    ended: bool,
+    /// The client was told that it broke.
+    told: bool,
+}
+
+/// Whether a stream is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    /// More is to come.
+    Not,
+    /// It came to its end.
+    Clean(Ending),
+    /// Its framing ended before it did.
+    Broken,
+}
+
+/// How a wait for more of a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    Some,
+    Cut,
+    Late,
+    Left,
+    Stalled,
+}
+
+impl<'a, I: Io> Streaming<'a, I> {
+    pub(super) fn new(incoming: Incoming<'a, I>, call: &Call<'_>) -> Streaming<'a, I> {
+        let events = beat::events_of(call.origin.dialect);
+        let mut flow = Flow::new(events, incoming.head.coding, call.hide_usage);
+        if call.begun {
+            flow.no_mark();
+        }
+        Streaming { incoming, flow, noted: 0, ended: false, told: false }
+    }
+
+    /// Reads to the commit point.
+    pub(super) async fn look(
+        &mut self,
+        client: &mut Client<I::Stream>,
+        call: &mut Call<'_>,
+        held: &mut Held,
+    ) -> Result<(), Unfit> {
+        loop {
+            self.take_in().map_err(|()| Unfit::Invalid)?;
+            if self.flow.first_error().is_some() {
+                return Err(Unfit::Error);
+            }
+            if self.flow.has_begun() || self.incoming.body.len() >= LOOK_AHEAD {
+                return Ok(());
+            }
+            if self.incoming.body.done {
+                let empty = self.flow.is_read() && self.flow.is_empty();
+                return if empty { Err(Unfit::Empty) } else { Ok(()) };
+            }
+            match self.wait(client, call, held, None).await {
+                Wait::Some => {}
+                Wait::Cut => return Err(Unfit::Cut),
+                Wait::Late => return Err(Unfit::Late),
+                Wait::Left | Wait::Stalled => return Err(Unfit::ClientGone),
+            }
+        }
+    }
+
+    /// Decodes and reads what has arrived.
+    fn take_in(&mut self) -> Result<(), ()> {
+        let Incoming { body, .. } = &mut self.incoming;
+        let before = body.len();
+        body.decode().map_err(|_| ())?;
+        if body.len() > before || body.done {
+            self.flow.take_in(body);
+        }
+        if body.done {
+            self.flow.end(true);
+        }
+        Ok(())
+    }
+
+    /// Waits for more of the answer, beating while the client hears nothing. `limit` takes the
+    /// place of the deadline between two reads.
+    async fn wait(
+        &mut self,
+        client: &mut Client<I::Stream>,
+        call: &mut Call<'_>,
+        held: &mut Held,
+        limit: Option<Duration>,
+    ) -> Wait {
+        let shard = self.incoming.shard;
+        let deadline = limit.unwrap_or(call.snapshot.deadlines.between_bytes);
+        let begun = client.timer.tick();
+        let between = leaving::ticks(deadline);
+        loop {
+            let tick = client.timer.tick();
+            let rest = leaving::span(between.saturating_sub(tick - begun));
+            let beat = if limit.is_none() { beat::due_in(client, call) } else { rest };
+            client.timer.arm(rest.min(beat));
+            let came = self.incoming.more(client, call).await;
+            match came {
+                Came::Some | Came::Cut => {
+                    client.timer.disarm();
+                    return if matches!(came, Came::Some) { Wait::Some } else { Wait::Cut };
+                }
+                Came::Client if client.presence == Presence::Gone => {
+                    client.timer.disarm();
+                    return Wait::Left;
+                }
+                Came::Client => {}
+                Came::Fired if shard.cut.get() => return self.late(client, call).await,
+                Came::Fired => {
+                    let tick = client.timer.tick();
+                    if tick - begun >= between {
+                        return self.late(client, call).await;
+                    }
+                    if beat::due_in(client, call).is_zero() {
+                        match Box::pin(self.beat(client, call, held)).await {
+                            Ok(()) => {}
+                            Err(Lost::Gone) => return Wait::Left,
+                            Err(Lost::Stalled) => return Wait::Stalled,
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    async fn late(&mut self, client: &Client<I::Stream>, call: &mut Call<'_>) -> Wait {
+        self.incoming.cut(client, call).await;
+        Wait::Late
+    }
+
+    /// Tells the client that its call is alive, if that can be said here.
+    async fn beat(
+        &mut self,
+        client: &mut Client<I::Stream>,
+        call: &mut Call<'_>,
+        held: &Held,
+    ) -> Result<(), Lost> {
+        // Nothing can be said here: the next chance is a whole interval away.
+        if !self.flow.is_plain() || !self.flow.is_between_events() {
+            client.spoke = client.timer.tick();
+            return Ok(());
+        }
+        self.flow.no_mark();
+        beat::send(self.incoming.shard, client, call, held).await
+    }
+
+    /// Passes the stream on from the commit point to its end.
+    pub(super) async fn pump(
+        &mut self,
+        client: &mut Client<I::Stream>,
+        call: &mut Call<'_>,
+        held: &mut Held,
+    ) -> Delivered {
+        let framing = beat::framing(call.origin.is_10);
+        let close = call.origin.close || framing == ClientFraming::Close;
+        let mut out = std::mem::take(&mut self.incoming.head.written);
+        if call.begun {
+            out.clear();
+        } else {
+            let of = (self.incoming.shard, &*call, &*held);
+            finish_head(&mut out, (framing, close), client, of);
+            call.begun = true;
+        }
+        let ending = loop {
+            let over = self.over();
+            self.settle(call, held, over);
+            self.pass(&mut out, framing, held);
+            match over {
+                Over::Not => self.incoming.read_on(),
+                Over::Clean(_) if framing == ClientFraming::Chunked => {
+                    out.extend_from_slice(http1::LAST_CHUNK);
+                }
+                Over::Clean(_) | Over::Broken => {}
+            }
+            let (back, sent) = send(client, call, out).await;
+            out = back;
+            match (sent, over) {
+                (Err(lost), _) => break Box::pin(self.lost(client, call, held, lost)).await,
+                (Ok(()), Over::Clean(ending)) => break ending,
+                (Ok(()), Over::Broken) => {
+                    let refusal = Refusal::UpstreamCut;
+                    break Box::pin(self.broken(client, call, held, (&mut out, refusal))).await;
+                }
+                (Ok(()), Over::Not) => {}
+            }
+            let terminated = self.flow.is_terminated();
+            let came = self.wait(client, call, held, terminated.then_some(AFTER_END)).await;
+            match came {
+                Wait::Some if self.take_in().is_ok() => {}
+                Wait::Left => break Box::pin(self.lost(client, call, held, Lost::Gone)).await,
+                Wait::Stalled => break Ending::WriteStall,
+                _ if terminated => self.ended = true,
+                came => {
+                    let refusal = match came {
+                        Wait::Late if self.incoming.shard.cut.get() => Refusal::ShuttingDown,
+                        Wait::Late => Refusal::UpstreamTimeout,
+                        _ => Refusal::UpstreamCut,
+                    };
+                    break Box::pin(self.broken(client, call, held, (&mut out, refusal))).await;
+                }
+            }
+        };
+        self.incoming.shard.buffers.give(out);
+        self.finish(call, held, ending, (framing, close))
+    }
+
+    /// How the stream ended, if it did.
+    fn over(&self) -> Over {
+        let flow = &self.flow;
+        if !self.incoming.body.done && !self.ended {
+            Over::Not
+        } else if flow.has_error() {
+            Over::Clean(Ending::UpstreamError)
+        } else if flow.is_terminated() || flow.is_succeeded() || !flow.is_read() {
+            Over::Clean(Ending::Succeeded)
+        } else {
+            Over::Broken
+        }
+    }
+
+    /// Price before the last bytes; before that, what has passed so far, some ten times a second.
+    fn settle(&mut self, call: &Call<'_>, held: &mut Held, over: Over) {
+        let tick = self.incoming.shard.wheel.tick();
+        if self.flow.is_terminated() || matches!(over, Over::Clean(_)) {
+            self.price(call, held, Ending::Succeeded);
+        } else if tick != self.noted {
+            self.noted = tick;
+            let shard = self.incoming.shard;
+            let read = (self.flow.usage(), self.flow.said());
+            pricing::passing(shard, call, held, read, self.incoming.head.status);
+        }
+    }
+
+    /// Prices it, by what it said it used, else by the rule of its ending.
+    pub(super) fn price(&self, call: &Call<'_>, held: &mut Held, ending: Ending) {
+        let read = (self.flow.usage(), self.flow.said());
+        pricing::answer(call, held, &self.incoming, read, ending);
+    }
+
+    /// Writes what may go behind whatever `out` holds.
+    fn pass(&mut self, out: &mut Vec<u8>, framing: ClientFraming, held: &mut Held) {
+        let body = &mut self.incoming.body;
+        let clear = self.flow.clear();
+        held.record.relayed_bytes += clear as u64;
+        let bytes = body.body().get(..clear).unwrap_or_default();
+        let room = out.len() + clear + CHUNK_FRAMING_BYTES;
+        self.incoming.shard.buffers.grow(out, room);
+        match framing {
+            ClientFraming::Chunked => http1::chunk(out, bytes),
+            ClientFraming::Length(_) | ClientFraming::Close => out.extend_from_slice(bytes),
+        }
+        body.drop_front(body.len() - clear);
+        self.flow.gone();
+    }
+
+    /// The stream broke. Between two events the client is told so.
+    async fn broken(
+        &mut self,
+        client: &mut Client<I::Stream>,
+        call: &mut Call<'_>,
+        held: &mut Held,
+        (out, refusal): (&mut Vec<u8>, Refusal),
+    ) -> Ending {
+        let ending = match refusal {
+            Refusal::UpstreamTimeout => Ending::Deadline,
+            Refusal::ShuttingDown => Ending::Shutdown,
+            _ => Ending::UpstreamCut,
+        };
+        if !self.flow.is_plain() || !self.flow.is_between_events() {
+            return ending;
+        }
+        // Whoever reads the end of it has its confirm, as with any other end.
+        self.flow.end(false);
+        self.price(call, held, ending);
+        beat::write_error(out, call, refusal);
+        let (back, sent) = send(client, call, std::mem::take(out)).await;
+        *out = back;
+        self.told = sent.is_ok();
+        ending
+    }
+
+    /// The client takes no more: what its answer used is still read, as far as the rule says.
+    async fn lost(
+        &mut self,
+        client: &mut Client<I::Stream>,
+        call: &mut Call<'_>,
+        held: &mut Held,
+        lost: Lost,
+    ) -> Ending {
+        if !self.flow.is_terminated() && self.over() == Over::Not && lost == Lost::Gone {
+            leaving::left(self.incoming.shard, client, call, held);
+            self.drain(client, call).await;
+        }
+        lost_ending(lost)
+    }
+
+    /// Reads on for nobody.
+    pub(super) async fn drain(&mut self, client: &mut Client<I::Stream>, call: &mut Call<'_>) {
+        while self.over() == Over::Not && !self.flow.is_terminated() {
+            if self.incoming.forget() {
+                self.flow.forget();
+            }
+            if !self.incoming.drained(client, call).await || self.take_in().is_err() {
+                break;
+            }
+        }
+    }
+
+    fn finish(
+        &mut self,
+        call: &Call<'_>,
+        held: &mut Held,
+        ending: Ending,
+        (framing, close): (ClientFraming, bool),
+    ) -> Delivered {
+        self.flow.end(false);
+        self.price(call, held, ending);
+        self.incoming.retire();
+        self.incoming.shed();
+        let clean = matches!(ending, Ending::Succeeded | Ending::UpstreamError);
+        let after = match framing {
+            _ if clean && !close => After::Keep,
+            _ if clean || self.told => After::Close,
+            // Only a reset tells this client that the end is not the end.
+            ClientFraming::Close => After::Abort,
+            ClientFraming::Chunked | ClientFraming::Length(_) => After::Close,
+        };
+        Delivered { outcome: Outcome { ending, status: self.incoming.head.status }, after }
+    }
+}
+
+/// Sends what `out` holds; gives it back empty.
+async fn send<S: Stream>(
+    client: &mut Client<S>,
+    call: &Call<'_>,
+    out: Vec<u8>,
+) -> (Vec<u8>, Result<(), Lost>) {
+    if out.is_empty() {
+        return (out, Ok(()));
+    }
+    let stall = call.snapshot.deadlines.write_stall;
+    let (chunk, sent) = client.send(Chunk::whole(out), stall).await;
+    let mut out = chunk.bytes;
+    out.clear();
+    (out, sent)
+}
