@@ -14,12 +14,16 @@ const SECTION_PER_MILLE: u64 = 618;
 /// The place whose turn it is; `None` if there is none. Weights count as 1 to [`WEIGHT_MAX`].
 pub fn pick(places: Places, weight: impl Fn(u8) -> u32, turn: u64) -> Option<u8> {
     let lowest = places.lowest()?;
-    if places.count() == 1 {
+    let mut behind = places;
+    behind.remove(lowest);
+    if behind.is_empty() {
         return Some(lowest);
     }
-    let tickets = |place| u64::from(weight(place).clamp(1, WEIGHT_MAX));
-    let sum: u64 = places.iter().map(tickets).sum();
-    let mut ticket = turn % sum * step(sum) % sum;
+    let tickets = |place| weight(place).clamp(1, WEIGHT_MAX);
+    // At most 128 times the largest weight, which fits.
+    let sum: u32 = places.iter().map(tickets).sum();
+    let drawn = turn % u64::from(sum) * u64::from(step(sum)) % u64::from(sum);
+    let mut ticket = drawn as u32;
     for place in places.iter() {
         match ticket.checked_sub(tickets(place)) {
             Some(rest) => ticket = rest,
@@ -31,8 +35,8 @@ pub fn pick(places: Places, weight: impl Fn(u8) -> u32, turn: u64) -> Option<u8>
 
 /// The number nearest to the golden section of `sum`, from there on, that shares no factor with
 /// it.
-fn step(sum: u64) -> u64 {
-    let from = (sum * SECTION_PER_MILLE / 1_000).max(1);
+fn step(sum: u32) -> u32 {
+    let from = (u64::from(sum) * SECTION_PER_MILLE / 1_000).max(1) as u32;
     (from..sum.max(2)).find(|step| common_divisor(*step, sum) == 1).unwrap_or(1)
 }
 
@@ -76,7 +80,7 @@ mod tests {
             weights in proptest::collection::vec(1_u32..60, 1..20),
             from in 0_u64..1_000_000,
         ) {
-            let sum = weights.iter().copied().map(u64::from).sum();
+            let sum = u64::from(weights.iter().sum::<u32>());
             prop_assert_eq!(drawn(&weights, from, sum), weights);
         }
 

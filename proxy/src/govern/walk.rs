@@ -373,23 +373,29 @@ fn later(from: MonoNs, ms: u64) -> MonoNs {
 /// The candidate whose turn it is, of the best priority that has a ready one. Those that are to be
 /// spared are taken only if none is ready at all.
 fn pick(among: Places, turn: u64, candidates: &[Candidate], gate: &impl Gate) -> Option<u8> {
-    let candidate = |place: u8| candidates.get(usize::from(place));
     let (mut ready, mut spared) = (Places::NONE, Places::NONE);
-    let priority = |place| candidate(place).map_or(u16::MAX, |candidate| candidate.priority);
+    // The priority of those found so far; what is behind it does not count.
+    let (mut of_ready, mut of_spared) = (u16::MAX, u16::MAX);
     for place in among.iter() {
-        let behind =
-            |chosen: Places| chosen.lowest().is_some_and(|first| priority(place) > priority(first));
-        if behind(ready) {
+        let Some(Candidate { priority, .. }) = candidates.get(usize::from(place)) else { break };
+        if *priority > of_ready {
             break;
         }
         match gate.standing(place) {
-            Standing::Ready => ready.insert(place),
-            Standing::Spared if !behind(spared) => spared.insert(place),
+            Standing::Ready => {
+                ready.insert(place);
+                of_ready = *priority;
+            }
+            Standing::Spared if *priority <= of_spared => {
+                spared.insert(place);
+                of_spared = *priority;
+            }
             Standing::Spared | Standing::Resting => {}
         }
     }
     let chosen = if ready.is_empty() { spared } else { ready };
-    balance::pick(chosen, |place| candidate(place).map_or(1, |c| c.weight), turn)
+    let weight = |place: u8| candidates.get(usize::from(place)).map_or(1, |c| c.weight);
+    balance::pick(chosen, weight, turn)
 }
 
 #[cfg(test)]

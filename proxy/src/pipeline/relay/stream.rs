@@ -16,7 +16,7 @@ use super::pricing;
 use super::{ClientFraming, Delivered, Unfit, finish_head, lost_ending};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
-use crate::io::{Chunk, Io, Stream};
+use crate::io::{Chunk, Io, Recall, Stream};
 use crate::pipeline::After;
 use crate::pipeline::client::{Client, Lost, Presence};
 use crate::pipeline::held::Held;
@@ -28,6 +28,10 @@ use std::time::Duration;
 /// How long the end of a body may take after the stream's own end: it mostly is in the same
 /// packet, and a connection whose answer has ended can be used again.
 const AFTER_END: Duration = Duration::from_secs(1);
+
+/// How long a read stays posted on a stream in which nothing happens: longer than the pauses of a
+/// model that writes.
+const LENT: Duration = Duration::from_secs(5);
 
 /// Room for the framing of chunks beside their data.
 const CHUNK_FRAMING_BYTES: usize = 64;
@@ -66,12 +70,13 @@ enum Wait {
 }
 
 impl<'a, I: Io> Streaming<'a, I> {
-    pub(super) fn new(incoming: Incoming<'a, I>, call: &Call<'_>) -> Streaming<'a, I> {
+    pub(super) fn new(mut incoming: Incoming<'a, I>, call: &Call<'_>) -> Streaming<'a, I> {
         let events = beat::events_of(call.origin.dialect);
         let mut flow = Flow::new(events, incoming.head.coding, call.hide_usage);
         if call.begun {
             flow.no_mark();
         }
+        incoming.recall = Recall::Able;
         Streaming { incoming, flow, noted: 0, ended: false, told: false }
     }
 
@@ -130,11 +135,13 @@ impl<'a, I: Io> Streaming<'a, I> {
         let deadline = limit.unwrap_or(call.snapshot.deadlines.between_bytes);
         let begun = client.timer.tick();
         let between = leaving::ticks(deadline);
+        let mut awake = limit.is_none();
         loop {
             let tick = client.timer.tick();
             let rest = leaving::span(between.saturating_sub(tick - begun));
             let beat = if limit.is_none() { beat::due_in(client, call) } else { rest };
-            client.timer.arm(rest.min(beat));
+            let soon = if awake { rest.min(beat).min(LENT) } else { rest.min(beat) };
+            client.timer.arm(soon);
             let came = self.incoming.more(client, call).await;
             match came {
                 Came::Some | Came::Cut => {
@@ -152,6 +159,12 @@ impl<'a, I: Io> Streaming<'a, I> {
                     if tick - begun >= between {
                         return self.late(client, call).await;
                     }
+                    if awake && tick - begun >= leaving::ticks(LENT) {
+                        awake = false;
+                        if let Some(came) = Box::pin(self.nap(client, call)).await {
+                            return if matches!(came, Came::Some) { Wait::Some } else { Wait::Cut };
+                        }
+                    }
                     if beat::due_in(client, call).is_zero() {
                         match Box::pin(self.beat(client, call, held)).await {
                             Ok(()) => {}
@@ -162,6 +175,15 @@ impl<'a, I: Io> Streaming<'a, I> {
                 }
             }
         }
+    }
+
+    /// A stream that is silent holds no buffers.
+    async fn nap(&mut self, client: &mut Client<I::Stream>, call: &Call<'_>) -> Option<Came> {
+        // Toward an old client a broken stream ends with a reset, which a watch would hold up.
+        if !call.origin.is_10 {
+            client.nap(&self.incoming.shard.buffers).await;
+        }
+        self.incoming.nap(client).await
     }
 
     async fn late(&mut self, client: &Client<I::Stream>, call: &mut Call<'_>) -> Wait {
@@ -216,7 +238,9 @@ impl<'a, I: Io> Streaming<'a, I> {
                 Over::Clean(_) | Over::Broken => {}
             }
             let (back, sent) = send(client, call, out).await;
-            out = back;
+            // Nobody needs it while the stream is silent.
+            self.incoming.shard.buffers.give(back);
+            out = Vec::new();
             match (sent, over) {
                 (Err(lost), _) => break Box::pin(self.lost(client, call, held, lost)).await,
                 (Ok(()), Over::Clean(ending)) => break ending,
@@ -287,6 +311,12 @@ impl<'a, I: Io> Streaming<'a, I> {
         let body = &mut self.incoming.body;
         let clear = self.flow.clear();
         let bytes = body.body().get(..clear).unwrap_or_default();
+        if clear == 0 {
+            return;
+        }
+        if out.capacity() == 0 {
+            *out = self.incoming.shard.buffers.take();
+        }
         let room = out.len() + clear + CHUNK_FRAMING_BYTES;
         self.incoming.shard.buffers.grow(out, room);
         match framing {
