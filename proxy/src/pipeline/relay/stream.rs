@@ -16,6 +16,7 @@ use super::pricing;
 use super::{ClientFraming, Delivered, Unfit, finish_head, lost_ending};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
+use crate::io::buffers::Buffers;
 use crate::io::{Chunk, Io, Recall, Stream};
 use crate::pipeline::After;
 use crate::pipeline::client::{Client, Lost, Presence};
@@ -233,6 +234,7 @@ impl<'a, I: Io> Streaming<'a, I> {
             match over {
                 Over::Not => self.incoming.read_on(),
                 Over::Clean(_) if framing == ClientFraming::Chunked => {
+                    written(&mut out, &self.incoming.shard.buffers);
                     out.extend_from_slice(http1::LAST_CHUNK);
                 }
                 Over::Clean(_) | Over::Broken => {}
@@ -314,9 +316,7 @@ impl<'a, I: Io> Streaming<'a, I> {
         if clear == 0 {
             return;
         }
-        if out.capacity() == 0 {
-            *out = self.incoming.shard.buffers.take();
-        }
+        written(out, &self.incoming.shard.buffers);
         let room = out.len() + clear + CHUNK_FRAMING_BYTES;
         self.incoming.shard.buffers.grow(out, room);
         match framing {
@@ -346,6 +346,7 @@ impl<'a, I: Io> Streaming<'a, I> {
         // Whoever reads the end of it has its confirm, as with any other end.
         self.flow.end(false);
         self.price(call, held, ending);
+        written(out, &self.incoming.shard.buffers);
         beat::write_error(out, call, refusal);
         let (back, sent) = send(client, call, std::mem::take(out)).await;
         *out = back;
@@ -400,6 +401,13 @@ impl<'a, I: Io> Streaming<'a, I> {
             ClientFraming::Chunked | ClientFraming::Length(_) => After::Close,
         };
         Delivered { outcome: Outcome { ending, status: self.incoming.head.status }, after }
+    }
+}
+
+/// Something is to be written into `out`, which may have gone home meanwhile.
+fn written(out: &mut Vec<u8>, buffers: &Buffers) {
+    if out.capacity() == 0 {
+        *out = buffers.take();
     }
 }
 
