@@ -61,7 +61,10 @@ impl Style {
     /// What comes before the first word.
     pub(crate) fn preamble(self, usage: Option<Usage>) -> Vec<Event> {
         let Dialect::Messages = self.dialect else {
-            let data = r#"{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}"#;
+            let data = concat!(
+                r#"{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":""},"#,
+                r#""finish_reason":null}]}"#
+            );
             return vec![self.event("", data)];
         };
         let said = usage.map_or(String::new(), |usage| {
@@ -149,8 +152,9 @@ fn beat(dialect: Dialect) -> &'static [u8] {
 /// A stream as a client saw it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// Whole events of the upstream.
+    /// Whole events of the upstream, and their bytes.
     pub(crate) events: usize,
+    pub(crate) bytes: usize,
     /// Bytes of one more.
     pub(crate) within: usize,
     pub(crate) beats: usize,
@@ -178,21 +182,22 @@ pub(crate) fn read(got: &[u8], events: &[&Event], dialect: Dialect) -> Result<Se
         let early = next.and_then(|next| next.strip_suffix(b"\n")).filter(|n| n.ends_with(b"\r"));
         if owed && rest.starts_with(b"\n") {
             (owed, at) = (false, at + 1);
+            seen.bytes += 1;
         } else if let Some(next) = next.filter(|next| rest.starts_with(next)) {
             (owed, at) = (false, at + next.len());
-            seen.events += 1;
+            (seen.events, seen.bytes) = (seen.events + 1, seen.bytes + next.len());
         } else if rest.starts_with(beat(dialect)) {
             seen.beats += 1;
             at += beat(dialect).len();
         } else if let Some(error) = error_of(rest, dialect) {
             seen.error = Some(error);
             return Ok(seen);
-        } else if next.is_some_and(|next| next.starts_with(rest)) {
+        } else if next.is_some_and(|next| next.starts_with(rest)) && early != Some(rest) {
             seen.within = rest.len();
             return Ok(seen);
         } else if let Some(early) = early.filter(|early| rest.starts_with(early)) {
             (owed, at) = (true, at + early.len());
-            seen.events += 1;
+            (seen.events, seen.bytes) = (seen.events + 1, seen.bytes + early.len());
         } else {
             let shown = String::from_utf8_lossy(&rest[..rest.len().min(120)]).into_owned();
             return Err(format!("behind {} of its events: {shown:?}", seen.events));

@@ -377,10 +377,6 @@ impl<'a, I: Io> Streaming<'a, I> {
             if !self.incoming.drained(client, call).await || self.take_in().is_err() {
                 break;
             }
-            // Not before: a read that is under way has the buffer.
-            let read = self.incoming.body.len();
-            self.incoming.body.remove(0, read);
-            self.flow.forget();
         }
     }
 

@@ -125,9 +125,6 @@ impl<'a, I: Io> Whole<'a, I> {
             if !self.incoming.drained(client, call).await || self.take_in().is_err() {
                 break;
             }
-            // Not before: a read that is under way has the buffer.
-            self.incoming.body.drop_front(0);
-            self.fed = 0;
         }
     }
 

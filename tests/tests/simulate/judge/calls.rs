@@ -204,14 +204,14 @@ impl View<'_, '_> {
         let all = last.events.as_ref().filter(|_| shows).unwrap_or(&none);
         let visible: Vec<&Event> = all.iter().filter(|event| !event.hidden).collect();
         let seen = stream::read(&answer.body, &visible, self.dialect())?;
-        let bytes: usize =
-            visible[..seen.events].iter().map(|event| event.bytes.len()).sum::<usize>();
+        let bytes = seen.bytes;
         let ended = visible[..seen.events].iter().any(|event| event.ends);
         if let Some(error) = &seen.error {
             return self.broken(error, &visible[..seen.events], whole);
         }
         if whole && !seen.is_all_of(&visible) {
-            return Err(format!("{} of {} events, and a clean end", seen.events, visible.len()));
+            let (came, more, all) = (seen.events, seen.within, visible.len());
+            return Err(format!("{came} of {all} events and {more} B, and a clean end"));
         }
         // Behind its terminator a stream is over, whatever its framing says.
         if whole && !last.can.succeed && !ended {
@@ -242,8 +242,8 @@ impl View<'_, '_> {
     ) -> Result<(), String> {
         let late = reply.kind == Kind::StreamErrorLate;
         let ending = if late { Ending::UpstreamError } else { Ending::Succeeded };
-        let away = !whole && matches!(record.ending, Ending::ClientLeft | Ending::WriteStall)
-            || !whole && record.ending == Ending::Shutdown;
+        use Ending::{ClientLeft, Shutdown, WriteStall};
+        let away = !whole && matches!(record.ending, ClientLeft | WriteStall | Shutdown);
         if record.ending != ending && record.ending != Ending::Unknown && !away {
             return Err(format!("a stream to its end ended as {:?}", record.ending));
         }
@@ -355,7 +355,8 @@ impl View<'_, '_> {
             Dialect::Messages => named && body["type"] == "error" && body["request_id"].is_string(),
         };
         // A head that did not come in time does not always say in which one.
-        if !shaped && !(named && code == "request_timeout") {
+        let late = named && code == "request_timeout";
+        if !shaped && !late {
             return Err(format!("an error in no dialect: {}", answer.text()));
         }
         if let Some(record) = self.record() {
@@ -376,8 +377,8 @@ impl View<'_, '_> {
 
     /// Why a call was refused that no upstream has seen.
     fn reason(&self, answer: &Answer, code: &str) -> Result<(), String> {
-        if matches!(self.call.expect, Expect::Own(status, own) if (status, own) == (answer.status, code))
-        {
+        let told = (answer.status, code);
+        if matches!(self.call.expect, Expect::Own(status, own) if (status, own) == told) {
             return Ok(());
         }
         let world = &self.case.plan.world;
@@ -432,7 +433,7 @@ impl View<'_, '_> {
             return Err(format!("{code} for {:?}", self.kinds()));
         }
         // An upstream's answer is told rather than words of ours.
-        let told = self.replies().any(|reply| reply.can.told.is_some());
+        let told = self.replies().any(|reply| reply.can.told.is_some()) && !surplus;
         if told && !matches!(code, "shutting_down" | "key_revoked") {
             return Err(format!("{code}, and an answer could be told of {:?}", self.kinds()));
         }
