@@ -215,6 +215,8 @@ fn conclude(stage: Stage, head: &mut Head, outcome: &Outcome, now: Now) {
             Stage::Sent,
             Ending::Exhausted | Ending::Deadline | Ending::UpstreamCut | Ending::Shutdown,
         ) => Release::NothingReceived,
+        // Every attempt had failed when the client left.
+        (Stage::Sent, Ending::ClientLeft) if !may_be_billed(head) => Release::NothingReceived,
         // It was sent, and may well be answered and billed by now: the estimate stands.
         (Stage::Sent, _) => return,
     };
@@ -224,6 +226,13 @@ fn conclude(stage: Stage, head: &mut Head, outcome: &Outcome, now: Now) {
     head.upstream_cost_picousd = 0;
     head.cost_picousd = 0;
     head.overrun_picousd = 0;
+}
+
+/// Whether an upstream may bill something of it. Of attempts beyond those listed nobody knows.
+fn may_be_billed(head: &Head) -> bool {
+    let attempts = usize::from(head.attempts);
+    let mut listed = head.listed.iter().take(attempts);
+    attempts > head.listed.len() || listed.any(|attempt| attempt.possibly_billed != 0)
 }
 
 fn count<I: Io>(shard: &Shard<I>, head: &Head, ending: Ending) {
