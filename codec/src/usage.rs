@@ -134,6 +134,8 @@ impl UsageFlags {
     pub const INPUT_MISSING: Self = Self(1 << 10);
     /// Output was not reported.
     pub const OUTPUT_MISSING: Self = Self(1 << 11);
+    /// The answer ended inside the report: what came of it is not what was used.
+    pub const UNFINISHED: Self = Self(1 << 12);
 
     /// Whether nothing is doubtful.
     #[must_use]
@@ -150,6 +152,11 @@ impl UsageFlags {
     /// Adds `other`.
     pub fn insert(&mut self, other: Self) {
         self.0 |= other.0;
+    }
+
+    /// Takes `other` out.
+    pub fn remove(&mut self, other: Self) {
+        self.0 &= !other.0;
     }
 
     /// The set as a number, for a record.

@@ -22,6 +22,8 @@ enum Command {
     Mix(crate::mix::MixArgs),
     /// Saturate a gateway: play its clients and its upstream with as little work as possible
     Rig(crate::rig::RigArgs),
+    /// The same for streams: their events, their first one, and streams that are held
+    Streams(crate::streams::StreamsArgs),
     /// Relay bytes with as little work as possible
     Floor(FloorArgs),
 }
@@ -41,6 +43,7 @@ pub fn main_from_args() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Mix(args) => crate::mix::main(&args),
         Command::Rig(args) => crate::rig::main(&args),
+        Command::Streams(args) => crate::streams::main(&args),
         Command::Floor(args) => floor(&args).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

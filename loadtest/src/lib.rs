@@ -4,6 +4,7 @@
 //! - [`standin`]: an HTTP/1.1 provider whose answers are scripts, chosen by the model name.
 //! - [`mix`]: a client that sends mixed and faulty traffic and states every outcome.
 //! - [`rig`]: the cheapest load, clients and upstream on one thread, to saturate what lies between.
+//! - [`streams`]: the same for streams.
 //! - [`floor`]: a raw epoll relay, the least a proxy can cost on this machine.
 //!
 //! Each is one thread on one epoll instance, safe code only, loopback only.
@@ -19,6 +20,7 @@ mod poll;
 pub mod rig;
 mod slots;
 pub mod standin;
+pub mod streams;
 mod timers;
 mod wire;
 

@@ -2,11 +2,15 @@
 //! must be beyond doubt for any reader.
 
 /// Name in lower case and value, in order.
-pub(crate) type Pairs = Vec<(String, Vec<u8>)>;
+pub type Pairs = Vec<(String, Vec<u8>)>;
 
 /// First line and fields of the head at the front of `bytes`, and its length; nothing while it is
 /// incomplete.
-pub(crate) fn head(bytes: &[u8]) -> Result<Option<(String, Pairs, usize)>, String> {
+///
+/// # Errors
+///
+/// What is not beyond doubt, in words.
+pub fn head(bytes: &[u8]) -> Result<Option<(String, Pairs, usize)>, String> {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         return Ok(None);
     };
@@ -37,12 +41,17 @@ fn field(line: &[u8]) -> Result<(String, Vec<u8>), String> {
 }
 
 /// The values of a name.
-pub(crate) fn all<'a>(pairs: &'a Pairs, name: &str) -> Vec<&'a [u8]> {
+#[must_use]
+pub fn all<'a>(pairs: &'a Pairs, name: &str) -> Vec<&'a [u8]> {
     pairs.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_slice()).collect()
 }
 
 /// The one `Content-Length`, if there is any.
-pub(crate) fn length(pairs: &Pairs) -> Result<Option<usize>, String> {
+///
+/// # Errors
+///
+/// Where there is more than one, or it is not digits.
+pub fn length(pairs: &Pairs) -> Result<Option<usize>, String> {
     match all(pairs, "content-length").as_slice() {
         [] => Ok(None),
         [value] if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {

@@ -14,6 +14,7 @@ pub mod answer;
 pub mod asked;
 pub mod books;
 pub mod corpus;
+pub mod fields;
 pub mod outcome;
 pub mod scenario;
 pub mod script;
@@ -22,6 +23,5 @@ pub mod sockets;
 pub mod transports;
 
 mod faulty;
-mod fields;
 mod play;
 mod wire;

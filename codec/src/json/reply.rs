@@ -217,6 +217,9 @@ impl ReplyScan {
 
     #[inline(always)]
     fn close(&mut self) -> State {
+        if let Some(level) = self.level() {
+            self.facts.close(level.place);
+        }
         self.depth = self.depth.saturating_sub(1);
         self.after_value()
     }

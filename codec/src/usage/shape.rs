@@ -147,6 +147,8 @@ impl Build {
         }
         let provenance = match (input, output) {
             (None, None) => Provenance::Missing,
+            // As far as it goes it is noted; the final count was not seen.
+            _ if flags.contains(Flags::UNFINISHED) => Provenance::Estimated,
             _ => Provenance::Reported,
         };
         Self { envelope: UsageEnvelope { provenance, flags, ..UsageEnvelope::default() } }

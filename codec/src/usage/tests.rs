@@ -18,6 +18,29 @@ fn buckets(usage: &UsageEnvelope) -> [u32; 5] {
     ]
 }
 
+/// Found by the simulation: an answer that broke off behind its `prompt_tokens` was charged as if
+/// that were all it had used.
+#[test]
+fn a_report_that_breaks_off_is_no_report() {
+    let whole = r#"{"choices":[],"usage":{"prompt_tokens":300,"completion_tokens":50,
+        "total_tokens":350,"prompt_tokens_details":{"cached_tokens":100}}}"#;
+    let closes = whole.len() - 1;
+    for end in 0..=whole.len() {
+        let usage = read(&whole[..end]);
+        let seen = match end {
+            _ if end >= closes => Provenance::Reported,
+            // The comma behind the number ends it.
+            _ if end > whole.find(",\"completion").unwrap() => Provenance::Estimated,
+            _ => Provenance::Missing,
+        };
+        assert_eq!(usage.provenance, seen, "{}", &whole[..end]);
+        assert_eq!(usage.flags.contains(UsageFlags::UNFINISHED), end > 22 && end < closes);
+    }
+    assert_eq!(buckets(&read(whole)), [200, 100, 0, 0, 50]);
+    let gemini = r#"{"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":3"#;
+    assert_eq!(read(gemini).provenance, Provenance::Estimated);
+}
+
 #[test]
 fn fixtures_of_the_contracts() {
     let cases = [

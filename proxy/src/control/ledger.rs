@@ -40,6 +40,7 @@ pub use error::{LedgerError, Part};
 pub use found::Found;
 pub use home::identity;
 pub use keeper::Finished;
+pub use orphans::charge as charge_orphan;
 pub use slabs::slab_folders;
 
 use home::Home;

@@ -1,7 +1,7 @@
 //! The circuit breaker: what the bits of its word mean, and how a failure, a probe and time change
 //! them. Arithmetic only; the words are `exchange::breaker`.
 //!
-//! So many failures within the window open it; open, nothing passes; after that one call passes
+//! So many failures within the window, with no call that went well to its end in between, open it; open, nothing passes; after that one call passes
 //! as its *probe*, and if it goes well the breaker closes by a *slow start*: a share of the calls
 //! that grows from a tenth to all of them, of which the first failure opens it again. A call that
 //! has no other candidate is not counted among the share: refusing it would help nobody.
@@ -125,6 +125,15 @@ pub fn released(word: u64, now_ms: u64, rules: &BreakerRules) -> Option<u64> {
     }
 }
 
+/// The word after a call that went well to its end; `None` if nothing was counted. A thousand
+/// calls a second of which five in a minute fail are no host in trouble.
+pub fn emptied(word: u64) -> Option<u64> {
+    match State::of(word) {
+        State::Closed { counts, .. } if counts > 0 => Some(0),
+        _ => None,
+    }
+}
+
 /// One more failure in the window.
 fn counted(slice: u64, counts: u64, now_ms: u64, rules: &BreakerRules) -> State {
     let slice_ms = (u64::from(rules.window_ms) / SLICES).max(1);
@@ -231,6 +240,18 @@ impl<'s> Breakers<'s> {
         if cool_ms > 0 {
             let most = u64::from(self.rules.cool_max_ms);
             candidate.health.cool(self.now_ms.saturating_add(cool_ms.min(most)));
+        }
+    }
+
+    /// A call to a candidate went well to its end.
+    pub fn went_well(&self, place: u8) {
+        let Some(candidate) = self.candidate(place) else { return };
+        // Read, and mostly left alone.
+        if candidate.host.read() != 0 {
+            candidate.host.update(emptied);
+        }
+        if candidate.health.read() != 0 {
+            candidate.health.update(emptied);
         }
     }
 

@@ -169,6 +169,11 @@ impl Walk {
         Walk { left, draw, ..Walk::default() }
     }
 
+    /// The candidate of the attempt under way, or of the last one.
+    pub fn place(&self) -> u8 {
+        self.place
+    }
+
     /// Attempts begun, replays among them.
     pub fn attempts(&self) -> u16 {
         self.attempts

@@ -293,7 +293,7 @@ async fn exchange<I: Io>(
                 client.timer.disarm();
                 upstream.stream.shutdown();
             }
-            Event::ClientWritten(_) => {}
+            Event::ClientWritten(_) | Event::Stirred(_) => {}
         }
     }
 }

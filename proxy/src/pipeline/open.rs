@@ -17,7 +17,7 @@ use crate::exchange::demand::Demand;
 use crate::exchange::ids::REQUEST_ID_TEXT;
 use crate::exchange::places::Places;
 use crate::exchange::plan::Candidate;
-use crate::exchange::price::PriceIx;
+use crate::exchange::price::{ModelPrice, PriceIx};
 use crate::exchange::refusal::Refusal;
 use crate::exchange::rules::{EndingRules, WhenFull};
 use crate::exchange::time::{MonoNs, Now};
@@ -119,9 +119,10 @@ impl<'s> Call<'s> {
         let unchanged = quoted.of(self.received.body()) == model.as_slice();
         self.edit = (!unchanged).then_some(quoted);
         let price = self.price().and_then(|index| self.snapshot.prices.at(index));
-        let price = price.or(self.snapshot.terms.fallback.as_ref());
+        let unpriced = ModelPrice::default();
+        let price = price.or(self.snapshot.terms.fallback.as_ref()).unwrap_or(&unpriced);
         let (text, items) = self.input;
-        let input = price.map_or(0, |price| estimate::with_items(text, items, price));
+        let input = estimate::with_items(text, items, price);
         held.input_estimate = u32::try_from(input).unwrap_or(u32::MAX);
         let candidate = self.current();
         held.record.head.provider_id = candidate.provider.0;
@@ -188,6 +189,8 @@ pub(super) fn slot<'s, I: Io>(
         marks: Marks::of(spans),
     };
     call.turn(place, held, model);
+    // Until there is an attempt: whose names and charge the record has.
+    held.record.head.candidate = place;
     if is_free {
         held.stage = Stage::Free;
         return Ok(call);

@@ -118,7 +118,9 @@ pub(super) fn pump<I: Io>(
         }
         walking.answered(shard, call);
         let delivered = pass(shard, client, call, held, &mut passage).await;
-        if let Some(end) = passage.broke_off(delivered.outcome.ending) {
+        if delivered.outcome.ending == Ending::Succeeded {
+            walking.went_well(call);
+        } else if let Some(end) = passage.broke_off(delivered.outcome.ending) {
             walking.broke_off(shard, call, end);
         }
         Ok(delivered)

@@ -80,6 +80,12 @@ impl Walking {
         tell(shard, call, self.walk.broke_off(end));
     }
 
+    /// The answer came to its end as it should.
+    pub(super) fn went_well(&self, call: &Call<'_>) {
+        let breakers = Breakers::new(call.candidates, &call.snapshot.breaker, At::default());
+        breakers.went_well(self.walk.place());
+    }
+
     /// The answer that is told since nothing better came.
     pub(super) fn kept(&mut self) -> Option<Box<Kept>> {
         self.kept.take()
@@ -96,7 +102,8 @@ fn tell<I: Io>(shard: &Shard<I>, call: &Call<'_>, report: Report) {
 
 /// What came of an attempt without an answer, and whether the upstream may bill it all the same.
 fn recorded(end: AttemptEnd, stage: Stage) -> (StatusClass, bool) {
-    let sent = stage == Stage::Sent;
+    // Priced: what it said before it broke off it has used.
+    let sent = matches!(stage, Stage::Sent | Stage::Priced);
     match end {
         AttemptEnd::Unreachable => (StatusClass::Unreachable, false),
         // A reused connection that was dead from the start has carried the request nowhere.

@@ -137,6 +137,41 @@ fn under_a_budget_a_model_needs_a_price() {
     });
 }
 
+/// Found by the simulation: without a price its input was estimated at nothing.
+#[test]
+fn what_a_model_without_a_price_used_is_estimated_all_the_same() {
+    let body = r#"{"model":"up/unheard-of","messages":[{"role":"user","content":"12345678"}]}"#;
+    let uncounted = COMPLETION.split(",\"usage\"").next().unwrap().to_owned() + "}";
+    let scenario = Scenario::plain(call(ask(body)), json("200 OK", "", &uncounted).as_bytes());
+    transports::each(&scenario.under(&poor("")), |outcome| {
+        let record = &outcome.records[0];
+        let output = u32::try_from(uncounted.len().div_ceil(4)).unwrap();
+        assert_eq!((record.tokens[0], record.tokens[4]), (3, output));
+        assert_eq!((record.provenance, record.cost_picousd), (Provenance::Estimated, 0));
+    });
+}
+
+/// Found by the simulation: an answer that breaks off inside its usage has not said what it used.
+#[test]
+fn a_usage_that_breaks_off_is_charged_by_the_rule_and_not_as_reported() {
+    let cut = COMPLETION.find(",\"completion_tokens").unwrap();
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n";
+    let acts = vec![say(head), say(&COMPLETION[..=cut]), Act::Fin];
+    let upstream = vec![Manner::once(acts)];
+    let clients = vec![call(ask(BODY))];
+    let scenario = Scenario { config: poor(&pico(HOLD)), clients, upstream, ..Scenario::default() };
+    transports::each(&scenario, |outcome| {
+        outcome.assert_clean();
+        let record = &outcome.records[0];
+        assert_eq!((outcome.answer().status, record.ending), (502, Ending::Exhausted));
+        assert_eq!((record.cost_picousd, record.tokens), (0, [0; 8]));
+        assert_eq!(
+            (record.provenance, record.release),
+            (Provenance::Missing, Release::NothingReceived)
+        );
+    });
+}
+
 #[test]
 fn as_many_calls_are_in_flight_as_may_be() {
     let clients = vec![call(ask(BODY)); 5];

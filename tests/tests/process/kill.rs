@@ -31,10 +31,10 @@ const ANSWERS_MAX: u64 = 400;
 const MODELS: [&str; 8] =
     ["ok", "ok-cached", "big-64k", "ok", "s429", "cut-body", "slow-5", "no-usage"];
 
-const KEY: &str = "tg-example-key";
+pub(crate) const KEY: &str = "tg-example-key";
 
 /// Pico-dollars a token: input, cached input, output. The key pays half as much again.
-const RATES: [u64; 3] = [1_001, 101, 10_007];
+pub(crate) const RATES: [u64; 3] = [1_001, 101, 10_007];
 
 /// What a client saw of one call.
 struct Answered {
@@ -43,9 +43,9 @@ struct Answered {
 }
 
 /// A node's files, and the folder of its slabs, which goes with the test.
-struct Home {
-    folder: PathBuf,
-    slabs: PathBuf,
+pub(crate) struct Home {
+    pub(crate) folder: PathBuf,
+    pub(crate) slabs: PathBuf,
 }
 
 impl Drop for Home {
@@ -55,14 +55,15 @@ impl Drop for Home {
     }
 }
 
-fn home(name: &str, standin: SocketAddr) -> Home {
+pub(crate) fn home(name: &str, standin: SocketAddr, models: &[&str]) -> Home {
     let folder = folder(name);
     let slabs = PathBuf::from(format!("/dev/shm/tollgate-{name}-{}", std::process::id()));
     let [input, cached, output] = RATES;
-    let models: BTreeSet<&str> = MODELS.into_iter().collect();
-    let models = models.into_iter().map(|model| {
+    let models: BTreeSet<&str> = models.iter().copied().collect();
+    let both = models.into_iter().flat_map(|model| [("standin", model), ("claude", model)]);
+    let models = both.map(|(provider, model)| {
         format!(
-            r#"{{"provider": "standin", "model": "{model}", "tiers": [{{"above_input": 0,
+            r#"{{"provider": "{provider}", "model": "{model}", "tiers": [{{"above_input": 0,
                 "input": {input}, "cache_read": {cached}, "output": {output}}}]}}"#
         )
     });
@@ -93,6 +94,20 @@ base_url = "http://{standin}/v1"
 credentials = [{{ name = "main", key = "file:credential" }}]
 models = ["*"]
 
+[[provider]]
+name = "claude"
+kind = "anthropic"
+base_url = "http://{standin}"
+credentials = [{{ name = "main", key = "file:credential" }}]
+models = ["*"]
+
+[retry]
+attempts = 1
+
+[breaker]
+failures = 15
+cooldown = "0s"
+
 [[key]]
 name = "tests"
 sha256 = "{digest}"
@@ -108,7 +123,7 @@ concurrent = 1000
     Home { folder, slabs }
 }
 
-fn serve(folder: &Path) -> (Program, SocketAddr) {
+pub(crate) fn serve(folder: &Path) -> (Program, SocketAddr) {
     let mut program = Program::start(tollgate(folder, &["serve", "--no-pin"]));
     let data = program.err.wait_for("data").replace("http://", "");
     program.err.wait_for("ready");
@@ -116,10 +131,10 @@ fn serve(folder: &Path) -> (Program, SocketAddr) {
 }
 
 /// Numbers that differ from seed to seed, and not from run to run.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, most: u64) -> u64 {
+    pub(crate) fn below(&mut self, most: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
         (self.0 >> 33) % most
     }
@@ -153,7 +168,7 @@ fn call(stream: &mut TcpStream, model: &str) -> Option<Answered> {
     Some(Answered { id: field("x-tollgate-request-id:").expect("our id"), status })
 }
 
-fn more(stream: &mut TcpStream, got: &mut Vec<u8>) -> Option<()> {
+pub(crate) fn more(stream: &mut TcpStream, got: &mut Vec<u8>) -> Option<()> {
     let mut piece = [0; 16 * 1024];
     match stream.read(&mut piece) {
         Ok(n) if n > 0 => got.extend_from_slice(&piece[..n]),
@@ -193,7 +208,7 @@ fn life(folder: &Path, until: u64) -> Vec<Answered> {
 }
 
 /// Every record of the ledger, by request id as the client saw it.
-fn ledger(folder: &Path) -> Vec<Head> {
+pub(crate) fn ledger(folder: &Path) -> Vec<Head> {
     let disk = Folder::existing(&folder.join("state/ledger")).expect("a ledger");
     let node = std::fs::read_to_string(folder.join("state/node")).expect("an identity");
     let node = u64::from_str_radix(node.trim(), 16).expect("hexadecimal");
@@ -206,7 +221,7 @@ fn ledger(folder: &Path) -> Vec<Head> {
     heads
 }
 
-fn text(id: [u8; 16]) -> String {
+pub(crate) fn text(id: [u8; 16]) -> String {
     tollgate::exchange::ids::RequestId(id).to_string()
 }
 
@@ -218,15 +233,20 @@ fn upstream_cost(entry: &Entry) -> u64 {
         + usage.completion_tokens * output
 }
 
-#[test]
-fn whoever_got_a_whole_answer_has_one_confirm_through_kills() {
+/// How many kills.
+pub(crate) fn rounds() -> u32 {
     #[expect(clippy::disallowed_methods, reason = "how long a test runs is not configuration")]
     let rounds = std::env::var("TOLLGATE_KILLS").ok().and_then(|n| n.parse().ok());
-    let rounds: u32 = rounds.unwrap_or(ROUNDS);
+    rounds.unwrap_or(ROUNDS)
+}
+
+#[test]
+fn whoever_got_a_whole_answer_has_one_confirm_through_kills() {
+    let rounds = rounds();
     let seed = 20_261_130;
     println!("{rounds} kills, seed {seed}");
     let standin = Standin::start(Config { entries_max: 1 << 20, ..Config::default() }).unwrap();
-    let home = home("kill", standin.addr());
+    let home = home("kill", standin.addr(), &MODELS);
     let mut dice = Dice(seed);
     let mut answered = Vec::new();
     for round in 0..rounds {
@@ -315,7 +335,7 @@ fn check_orphans(records: &[Head], answered: &[Answered]) -> usize {
 #[test]
 fn a_second_node_on_the_same_state_is_told_whose_it_is() {
     let standin = Standin::start(Config::default()).unwrap();
-    let home = home("second", standin.addr());
+    let home = home("second", standin.addr(), &["ok"]);
     let (mut first, data) = serve(&home.folder);
     let mut second = Program::start(tollgate(&home.folder, &["serve", "--no-pin"]));
     assert_eq!(second.wait(), Some(1));

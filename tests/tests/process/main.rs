@@ -12,6 +12,8 @@ mod keys;
 #[cfg(test)]
 mod kill;
 #[cfg(test)]
+mod kill_streams;
+#[cfg(test)]
 mod ledger;
 #[cfg(test)]
 mod program;

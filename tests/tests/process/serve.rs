@@ -198,6 +198,8 @@ pub(crate) fn wait_for_attempt(standin: &Standin, served: &Served) {
     while !begun(&get(served.admin, "/metrics")) {
         assert_eq!(standin.counts().whole, 0, "it is answered already");
     }
+    // An attempt begins before it has a connection; now the provider has it.
+    while standin.tally().is_empty() {}
 }
 
 #[test]

@@ -50,8 +50,17 @@ impl ReplyFacts {
             Place::Error if object => self.begin_error(),
             Place::Content => self.content |= object,
             Place::Choice => self.choice = true,
+            Place::Usage | Place::GeminiUsage => self.usage.flags.insert(UsageFlags::UNFINISHED),
             Place::Count(_) => self.usage.flags.insert(UsageFlags::NOT_A_NUMBER),
             _ => {}
+        }
+    }
+
+    /// A container at a known place closes.
+    #[inline(always)]
+    pub(super) fn close(&mut self, place: Place) {
+        if matches!(place, Place::Usage | Place::GeminiUsage) {
+            self.usage.flags.remove(UsageFlags::UNFINISHED);
         }
     }
 

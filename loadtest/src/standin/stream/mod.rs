@@ -14,12 +14,12 @@ use std::ops::Range;
 use self::event::{Event, Kind};
 use self::facts::Facts;
 use self::shape::{LineEnd, Spoken};
-use super::ask::Dialect;
+use super::ask::{Dialect, Form};
 use super::call::Call;
 use super::completion;
 use super::gzip::Member;
 use super::message::{self, Head, Message, Piece};
-use super::scenario::{Framing, Text};
+use super::scenario::{Amount, Framing, Text};
 use super::script::Mark;
 
 /// Builds the stream for one call.
@@ -57,6 +57,28 @@ pub(super) fn message(stream: &Stream, call: Call<'_>) -> Result<Message, String
         length,
     };
     Ok(Message { head: head.bytes(), pieces, hidden: writer.hidden })
+}
+
+/// The content of the usual stream in its parts: what comes before content, one content event,
+/// and what comes behind all of them, usage included.
+pub(super) fn parts(model: &str, dialect: Dialect) -> Result<[Vec<u8>; 3], String> {
+    let form = Form { dialect, stream: true, include_usage: true };
+    let stream = Stream { events: Amount::Fixed(1), ..Stream::default() };
+    let events = events(&stream, Call { model, form, ..Call::default() })?;
+    let mut parts = <[Vec<u8>; 3]>::default();
+    let mut at = 0;
+    for event in events {
+        let content = event.kind == Kind::Content;
+        at = if content {
+            1
+        } else if at > 0 {
+            2
+        } else {
+            0
+        };
+        parts[at].extend_from_slice(&event.text);
+    }
+    Ok(parts)
 }
 
 fn events(stream: &Stream, call: Call<'_>) -> Result<Vec<Event>, String> {

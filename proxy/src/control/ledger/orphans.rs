@@ -10,7 +10,7 @@ use store::record::{Head, flag};
 
 /// Charges it, or gives the hold back. Where nothing was held, holding it all means nothing:
 /// then what was noted counts.
-pub(super) fn charge(rule: OrphanRule, head: &mut Head) {
+pub fn charge(rule: OrphanRule, head: &mut Head) {
     let holds = head.windows.iter().any(|window| window.budget_id != 0);
     head.flags &= !(flag::CHARGED_NOTED | flag::CHARGED_HOLD);
     head.release = Release::None;

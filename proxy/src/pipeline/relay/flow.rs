@@ -63,7 +63,8 @@ struct Events {
 impl Sink for Events {
     fn feed(&mut self, mut decoded: &[u8]) {
         while let Some(part) = self.scan.next(decoded) {
-            self.begun |= begins(part.kind) && part.reach != Reach::Open;
+            let fails = part.kind == Kind::Error && part.reach == Reach::Passing;
+            self.begun |= begins(part.kind) && part.reach != Reach::Open && !fails;
             decoded = decoded.get(part.len..).unwrap_or_default();
         }
     }
@@ -132,10 +133,12 @@ impl Flow {
         let Reader::Plain(scan) = &mut self.reader else { return };
         while let Some(part) = scan.next(body.body().get(self.scanned..).unwrap_or_default()) {
             self.scanned += part.len;
-            if part.reach == Reach::Open {
+            // An error that comes first waits for its end as well: it may be all there is.
+            let fails = part.kind == Kind::Error && !self.begun;
+            if part.reach == Reach::Open || fails && part.reach == Reach::Passing {
                 continue;
             }
-            if part.kind == Kind::Error && !self.begun && part.reach == Reach::Whole {
+            if fails && part.reach == Reach::Whole {
                 self.first_error = Some((self.clear, self.scanned));
             }
             self.content |= part.kind == Kind::Content;

@@ -122,12 +122,15 @@ pub(in crate::pipeline) async fn tell<I: Io>(
     let face = refusal.face_in(call.origin.dialect);
     shard.counters.refused(face.code);
     held.record.error_code = codes::number(face.code);
+    // First: whoever has the whole of it has its record too.
+    let ending = settle::refused_ending(refusal);
+    settle::close(shard, held, &Outcome { ending, status: 200 });
     let mut out = shard.buffers.take();
     beat::write_error(&mut out, call, refusal);
     let stall = call.snapshot.deadlines.write_stall;
     let (chunk, sent) = client.send(Chunk::whole(out), stall).await;
     shard.buffers.give(chunk.bytes);
-    let ending = sent.map_or_else(lost_ending, |()| settle::refused_ending(refusal));
+    let ending = sent.map_or_else(lost_ending, |()| ending);
     Delivered { outcome: Outcome { ending, status: 200 }, after: After::Close }
 }
 

@@ -16,7 +16,8 @@ use super::pricing;
 use super::{ClientFraming, Delivered, Unfit, finish_head, lost_ending};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
-use crate::io::{Chunk, Io, Stream};
+use crate::io::buffers::Buffers;
+use crate::io::{Chunk, Io, Recall, Stream};
 use crate::pipeline::After;
 use crate::pipeline::client::{Client, Lost, Presence};
 use crate::pipeline::held::Held;
@@ -28,6 +29,10 @@ use std::time::Duration;
 /// How long the end of a body may take after the stream's own end: it mostly is in the same
 /// packet, and a connection whose answer has ended can be used again.
 const AFTER_END: Duration = Duration::from_secs(1);
+
+/// How long a read stays posted on a stream in which nothing happens: longer than the pauses of a
+/// model that writes.
+const LENT: Duration = Duration::from_secs(5);
 
 /// Room for the framing of chunks beside their data.
 const CHUNK_FRAMING_BYTES: usize = 64;
@@ -66,12 +71,13 @@ enum Wait {
 }
 
 impl<'a, I: Io> Streaming<'a, I> {
-    pub(super) fn new(incoming: Incoming<'a, I>, call: &Call<'_>) -> Streaming<'a, I> {
+    pub(super) fn new(mut incoming: Incoming<'a, I>, call: &Call<'_>) -> Streaming<'a, I> {
         let events = beat::events_of(call.origin.dialect);
         let mut flow = Flow::new(events, incoming.head.coding, call.hide_usage);
         if call.begun {
             flow.no_mark();
         }
+        incoming.recall = Recall::Able;
         Streaming { incoming, flow, noted: 0, ended: false, told: false }
     }
 
@@ -130,11 +136,13 @@ impl<'a, I: Io> Streaming<'a, I> {
         let deadline = limit.unwrap_or(call.snapshot.deadlines.between_bytes);
         let begun = client.timer.tick();
         let between = leaving::ticks(deadline);
+        let mut awake = limit.is_none();
         loop {
             let tick = client.timer.tick();
             let rest = leaving::span(between.saturating_sub(tick - begun));
             let beat = if limit.is_none() { beat::due_in(client, call) } else { rest };
-            client.timer.arm(rest.min(beat));
+            let soon = if awake { rest.min(beat).min(LENT) } else { rest.min(beat) };
+            client.timer.arm(soon);
             let came = self.incoming.more(client, call).await;
             match came {
                 Came::Some | Came::Cut => {
@@ -152,6 +160,12 @@ impl<'a, I: Io> Streaming<'a, I> {
                     if tick - begun >= between {
                         return self.late(client, call).await;
                     }
+                    if awake && tick - begun >= leaving::ticks(LENT) {
+                        awake = false;
+                        if let Some(came) = Box::pin(self.nap(client, call)).await {
+                            return if matches!(came, Came::Some) { Wait::Some } else { Wait::Cut };
+                        }
+                    }
                     if beat::due_in(client, call).is_zero() {
                         match Box::pin(self.beat(client, call, held)).await {
                             Ok(()) => {}
@@ -162,6 +176,15 @@ impl<'a, I: Io> Streaming<'a, I> {
                 }
             }
         }
+    }
+
+    /// A stream that is silent holds no buffers.
+    async fn nap(&mut self, client: &mut Client<I::Stream>, call: &Call<'_>) -> Option<Came> {
+        // Toward an old client a broken stream ends with a reset, which a watch would hold up.
+        if !call.origin.is_10 {
+            client.nap(&self.incoming.shard.buffers).await;
+        }
+        self.incoming.nap(client).await
     }
 
     async fn late(&mut self, client: &Client<I::Stream>, call: &mut Call<'_>) -> Wait {
@@ -204,23 +227,28 @@ impl<'a, I: Io> Streaming<'a, I> {
         }
         let ending = loop {
             let over = self.over();
+            // Counted before the price is written: so the record knows of the last bytes too.
+            held.record.relayed_bytes += self.flow.clear() as u64;
             self.settle(call, held, over);
-            self.pass(&mut out, framing, held);
+            self.pass(&mut out, framing);
             match over {
                 Over::Not => self.incoming.read_on(),
                 Over::Clean(_) if framing == ClientFraming::Chunked => {
+                    written(&mut out, &self.incoming.shard.buffers);
                     out.extend_from_slice(http1::LAST_CHUNK);
                 }
                 Over::Clean(_) | Over::Broken => {}
             }
             let (back, sent) = send(client, call, out).await;
-            out = back;
+            // Nobody needs it while the stream is silent.
+            self.incoming.shard.buffers.give(back);
+            out = Vec::new();
             match (sent, over) {
                 (Err(lost), _) => break Box::pin(self.lost(client, call, held, lost)).await,
                 (Ok(()), Over::Clean(ending)) => break ending,
                 (Ok(()), Over::Broken) => {
                     let refusal = Refusal::UpstreamCut;
-                    break Box::pin(self.broken(client, call, &mut out, refusal)).await;
+                    break Box::pin(self.broken(client, call, held, (&mut out, refusal))).await;
                 }
                 (Ok(()), Over::Not) => {}
             }
@@ -237,7 +265,7 @@ impl<'a, I: Io> Streaming<'a, I> {
                         Wait::Late => Refusal::UpstreamTimeout,
                         _ => Refusal::UpstreamCut,
                     };
-                    break Box::pin(self.broken(client, call, &mut out, refusal)).await;
+                    break Box::pin(self.broken(client, call, held, (&mut out, refusal))).await;
                 }
             }
         };
@@ -262,7 +290,9 @@ impl<'a, I: Io> Streaming<'a, I> {
     /// Price before the last bytes; before that, what has passed so far, some ten times a second.
     fn settle(&mut self, call: &Call<'_>, held: &mut Held, over: Over) {
         let tick = self.incoming.shard.wheel.tick();
-        if self.flow.is_terminated() || matches!(over, Over::Clean(_)) {
+        if let Over::Clean(ending) = over {
+            self.price(call, held, ending);
+        } else if self.flow.is_terminated() {
             self.price(call, held, Ending::Succeeded);
         } else if tick != self.noted {
             self.noted = tick;
@@ -279,11 +309,14 @@ impl<'a, I: Io> Streaming<'a, I> {
     }
 
     /// Writes what may go behind whatever `out` holds.
-    fn pass(&mut self, out: &mut Vec<u8>, framing: ClientFraming, held: &mut Held) {
+    fn pass(&mut self, out: &mut Vec<u8>, framing: ClientFraming) {
         let body = &mut self.incoming.body;
         let clear = self.flow.clear();
-        held.record.relayed_bytes += clear as u64;
         let bytes = body.body().get(..clear).unwrap_or_default();
+        if clear == 0 {
+            return;
+        }
+        written(out, &self.incoming.shard.buffers);
         let room = out.len() + clear + CHUNK_FRAMING_BYTES;
         self.incoming.shard.buffers.grow(out, room);
         match framing {
@@ -299,8 +332,8 @@ impl<'a, I: Io> Streaming<'a, I> {
         &mut self,
         client: &mut Client<I::Stream>,
         call: &mut Call<'_>,
-        out: &mut Vec<u8>,
-        refusal: Refusal,
+        held: &mut Held,
+        (out, refusal): (&mut Vec<u8>, Refusal),
     ) -> Ending {
         let ending = match refusal {
             Refusal::UpstreamTimeout => Ending::Deadline,
@@ -310,6 +343,10 @@ impl<'a, I: Io> Streaming<'a, I> {
         if !self.flow.is_plain() || !self.flow.is_between_events() {
             return ending;
         }
+        // Whoever reads the end of it has its confirm, as with any other end.
+        self.flow.end(false);
+        self.price(call, held, ending);
+        written(out, &self.incoming.shard.buffers);
         beat::write_error(out, call, refusal);
         let (back, sent) = send(client, call, std::mem::take(out)).await;
         *out = back;
@@ -335,9 +372,9 @@ impl<'a, I: Io> Streaming<'a, I> {
     /// Reads on for nobody.
     pub(super) async fn drain(&mut self, client: &mut Client<I::Stream>, call: &mut Call<'_>) {
         while self.over() == Over::Not && !self.flow.is_terminated() {
-            let unread = self.incoming.body.len();
-            self.incoming.body.remove(0, unread);
-            self.flow.forget();
+            if self.incoming.forget() {
+                self.flow.forget();
+            }
             if !self.incoming.drained(client, call).await || self.take_in().is_err() {
                 break;
             }
@@ -364,6 +401,13 @@ impl<'a, I: Io> Streaming<'a, I> {
             ClientFraming::Chunked | ClientFraming::Length(_) => After::Close,
         };
         Delivered { outcome: Outcome { ending, status: self.incoming.head.status }, after }
+    }
+}
+
+/// Something is to be written into `out`, which may have gone home meanwhile.
+fn written(out: &mut Vec<u8>, buffers: &Buffers) {
+    if out.capacity() == 0 {
+        *out = buffers.take();
     }
 }
 

@@ -119,8 +119,9 @@ impl<'a, I: Io> Whole<'a, I> {
     /// Reads on for nobody.
     pub(super) async fn drain(&mut self, client: &mut Client<I::Stream>, call: &mut Call<'_>) {
         while !self.incoming.body.done {
-            self.incoming.body.drop_front(0);
-            self.fed = 0;
+            if self.incoming.forget() {
+                self.fed = 0;
+            }
             if !self.incoming.drained(client, call).await || self.take_in().is_err() {
                 break;
             }
