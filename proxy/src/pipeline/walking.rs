@@ -32,7 +32,7 @@ pub(super) struct Failed {
 impl Walking {
     /// Of an opened call.
     pub(super) fn new<I: Io>(shard: &Shard<I>, call: &Call<'_>) -> Walking {
-        Walking { walk: Walk::new(call.left, shard.turns.next(call.group)), kept: None }
+        Walking { walk: Walk::new(call.left, shard.draws.next(call.group)), kept: None }
     }
 
     /// What to do next.
