@@ -34,6 +34,8 @@ mod faults;
 mod governed;
 #[cfg(test)]
 mod headers;
+#[cfg(test)]
+mod heartbeats;
 mod hostile;
 #[cfg(test)]
 mod messages;
@@ -41,6 +43,8 @@ mod messages;
 mod properties;
 #[cfg(test)]
 mod replay;
+#[cfg(test)]
+mod stream_life;
 #[cfg(test)]
 mod streams;
 #[cfg(test)]
