@@ -41,6 +41,8 @@ mod properties;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]
+mod seeds;
+#[cfg(test)]
 mod upstreams;
 
 use gateway_tests::scenario::{Step, send};
