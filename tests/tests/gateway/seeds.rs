@@ -87,7 +87,6 @@ fn a_stream_that_fails_late_is_charged_by_the_rule_of_what_broke() {
         ("broken_unreported = \"release\"", Release::Rule),
         ("succeeded_unreported = \"release\"", Release::None),
     ] {
-        eprintln!("RULE {rules}");
         let scenario = of(acts(), vec![send(ask()), Step::Answer]);
         transports::each(&scenario.under(&format!("[endings]\n{rules}\n")), |outcome| {
             outcome.assert_clean();
@@ -111,4 +110,40 @@ fn who_left_before_an_answer_is_let_off_where_the_rule_says_so() {
             assert_eq!(record.cost_picousd == 0, release == Release::Rule);
         });
     }
+}
+
+/// Two candidates: the first one rests for longer than a client may hear nothing, and then fails.
+fn after_a_heartbeat(second: Vec<Act>) -> Scenario {
+    let first = vec![say(HEAD), Act::Pause(Duration::from_millis(900)), say(BUSY), Act::Fin];
+    let config = "[retry]\nattempts = 2\nbackoff = \"0ms\"\n[deadlines]\nheartbeat = \"500ms\"\n";
+    let upstream = vec![Manner::once(first), Manner::once(second)];
+    let client = vec![send(ask()), Step::Answer];
+    Scenario { clients: vec![client], upstream, ..Scenario::default() }.under(config)
+}
+
+#[test]
+fn behind_a_heartbeat_an_error_is_still_what_its_status_says() {
+    let body = r#"{"error":{"message":"no","code":"x"}}"#;
+    let second = format!(
+        "HTTP/1.1 529 Busy\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    transports::each(&after_a_heartbeat(vec![say(second)]), |outcome| {
+        outcome.assert_clean();
+        let text = outcome.answer().text();
+        assert_eq!(text, format!(": keep-alive\n\ndata: {body}\n\n"));
+        let [first, second, ..] = outcome.records[0].listed;
+        assert_eq!((first.class, second.class), (StatusClass::Limited, StatusClass::Server));
+    });
+}
+
+#[test]
+fn behind_a_heartbeat_a_coded_stream_is_none() {
+    let head = HEAD.replace("\r\n\r\n", "\r\nContent-Encoding: gzip\r\n\r\n");
+    let scenario = after_a_heartbeat(vec![say(head), say(b"\x1f\x8b\x08\x00"), Act::Fin]);
+    transports::each(&scenario, |outcome| {
+        outcome.assert_clean();
+        let text = outcome.answer().text();
+        assert_eq!(text, format!(": keep-alive\n\n{BUSY}"), "the first one's words are told");
+    });
 }

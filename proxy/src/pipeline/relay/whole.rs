@@ -56,10 +56,6 @@ impl<'a, I: Io> Whole<'a, I> {
         call: &mut Call<'_>,
     ) -> Result<(), Unfit> {
         self.incoming.head.judge()?;
-        if call.begun {
-            // The client has been told that a stream comes.
-            return Err(Unfit::Invalid);
-        }
         loop {
             self.take_in().map_err(|_| Unfit::Invalid)?;
             if self.incoming.body.done {
@@ -67,6 +63,8 @@ impl<'a, I: Io> Whole<'a, I> {
                     return Err(Unfit::Error);
                 }
                 return match self.reply.worth() {
+                    // The client has been told that a stream comes: only an error can be told in it.
+                    Worth::Something if call.begun => Err(Unfit::Invalid),
                     Worth::Something => Ok(()),
                     Worth::Error => Err(Unfit::Error),
                     Worth::Malformed => Err(Unfit::Invalid),
@@ -77,7 +75,11 @@ impl<'a, I: Io> Whole<'a, I> {
             }
             if self.incoming.body.len() >= LOOK_AHEAD {
                 // An error of that length is judged by what is here of it, and not kept.
-                return if self.incoming.head.is_success() { Ok(()) } else { Err(Unfit::Error) };
+                return match self.incoming.head.is_success() {
+                    true if call.begun => Err(Unfit::Invalid),
+                    true => Ok(()),
+                    false => Err(Unfit::Error),
+                };
             }
             match self.read_more(client, call).await {
                 More::Some => {}
