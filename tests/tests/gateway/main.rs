@@ -44,6 +44,8 @@ mod properties;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]
+mod seeds;
+#[cfg(test)]
 mod stream_life;
 #[cfg(test)]
 mod streams;

@@ -88,6 +88,10 @@ impl<'a, I: Io> Streaming<'a, I> {
         call: &mut Call<'_>,
         held: &mut Held,
     ) -> Result<(), Unfit> {
+        if call.begun && !self.flow.is_plain() {
+            // The head that the client has says nothing of a coding.
+            return Err(Unfit::Invalid);
+        }
         loop {
             self.take_in().map_err(|()| Unfit::Invalid)?;
             if self.flow.first_error().is_some() {
