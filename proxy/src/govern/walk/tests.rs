@@ -564,7 +564,8 @@ proptest! {
                 Step::Over(_) => break,
                 Step::Wait { until } => {
                     prop_assert!(until > at.mono);
-                    prop_assert!(until.since(at.mono) <= u64::from(rules.backoff_max_ms) * NS_PER_MS);
+                    let most = u64::from(rules.backoff_max_ms) * NS_PER_MS;
+                    prop_assert!(until.since(at.mono) <= most);
                     at.mono = until;
                 }
                 Step::Try { place, fresh } => {
