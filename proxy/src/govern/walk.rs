@@ -343,6 +343,12 @@ impl Walk {
     }
 }
 
+/// Whether an end is the last one, and its answer is told as it came.
+pub fn is_told_at_once(end: AttemptEnd, rules: &RetryRules) -> bool {
+    let row = end.row();
+    !allowed(row.again, rules) && !allowed(row.next, rules) && row.seen == Seen::Verbatim
+}
+
 fn allowed(may: May, rules: &RetryRules) -> bool {
     match may {
         May::Yes => true,
