@@ -1,10 +1,11 @@
 //! The circuit breaker: what the bits of its word mean, and how a failure, a probe and time change
 //! them. Arithmetic only; the words are `exchange::breaker`.
 //!
-//! So many failures within the window, with no call that went well to its end in between, open it; open, nothing passes; after that one call passes
-//! as its *probe*, and if it goes well the breaker closes by a *slow start*: a share of the calls
-//! that grows from a tenth to all of them, of which the first failure opens it again. A call that
-//! has no other candidate is not counted among the share: refusing it would help nobody.
+//! So many failures within the window, with no call that went well to its end in between, open it;
+//! open, nothing passes; after that one call passes as its *probe*, and if it goes well the breaker
+//! closes by a *slow start*: a share of the calls that grows from a tenth to all of them, of which
+//! the first failure opens it again. A call that has no other candidate is not counted among the
+//! share: refusing it would help nobody.
 //!
 //! The window is counted in eighths, so a failure is forgotten after seven to eight of them:
 //! never too late, at most an eighth too early. A probe of which nothing is heard for as long as a
@@ -14,7 +15,7 @@
 //! [`FAILURES_MAX`]; slices are numbered by 30 bits, which at the shortest window lasts for years.
 
 use super::fault::Health;
-use super::walk::{At, Gate, Pass, Report, Standing};
+use super::gate::{At, Gate, Pass, Report, Standing};
 use crate::exchange::breaker::{BreakerRules, BreakerWord};
 use crate::exchange::plan::Candidate;
 

@@ -145,6 +145,31 @@ fn what_goes_well_writes_nothing() {
 }
 
 #[test]
+fn a_call_that_went_well_to_its_end_empties_what_was_counted_and_nothing_else() {
+    let (rules, candidates) = (rules(), [candidate()]);
+    let breakers = Breakers::new(&candidates, &rules, at(START_MS));
+    let ill = || breakers.tell(report(Pass::default(), Health::Ill, Health::Ill));
+    for _ in 0..4 {
+        ill();
+    }
+    breakers.went_well(0);
+    breakers.went_well(9);
+    assert_eq!((candidates[0].host.read(), candidates[0].health.read()), (0, 0));
+    for _ in 0..5 {
+        assert_eq!(breakers.standing(0), Standing::Ready);
+        ill();
+    }
+    let open = (candidates[0].host.read(), candidates[0].health.read());
+    breakers.went_well(0);
+    assert_eq!((candidates[0].host.read(), candidates[0].health.read()), open, "it stays open");
+    assert_eq!(breakers.standing(0), Standing::Resting);
+    let probe = probing(open.0, START_MS + 30_000, &rules).unwrap();
+    for word in [probe, passed(probe, START_MS + 31_000).unwrap(), 0] {
+        assert_eq!(emptied(word), None);
+    }
+}
+
+#[test]
 fn host_and_credential_rest_for_themselves() {
     let (rules, shared) = (rules(), candidate());
     let other = Candidate { health: Arc::default(), ..shared.clone() };
