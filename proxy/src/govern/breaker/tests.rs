@@ -145,6 +145,24 @@ fn what_goes_well_writes_nothing() {
 }
 
 #[test]
+fn failures_with_a_call_that_went_well_to_its_end_between_them_open_nothing() {
+    let candidates = [candidate()];
+    let rules = rules();
+    let breakers = Breakers::new(&candidates, &rules, at(START_MS));
+    let ill = report(Pass::default(), Health::Ill, Health::Ill);
+    for _ in 0..20 {
+        (0..rules.failures - 1).for_each(|_| breakers.tell(ill));
+        breakers.went_well(0);
+    }
+    assert_eq!((candidates[0].host.read(), candidates[0].health.read()), (0, 0));
+    (0..rules.failures).for_each(|_| breakers.tell(ill));
+    assert_eq!(breakers.standing(0), Standing::Resting);
+    // Begun before it opened: an end that was good says nothing about now.
+    breakers.went_well(0);
+    assert_eq!(breakers.standing(0), Standing::Resting);
+}
+
+#[test]
 fn host_and_credential_rest_for_themselves() {
     let (rules, shared) = (rules(), candidate());
     let other = Candidate { health: Arc::default(), ..shared.clone() };
@@ -354,5 +372,24 @@ proptest! {
         }
         // Left alone for as long as it stays open, somebody may call.
         prop_assert_ne!(lets(word, now + u64::from(rules.open_ms), &rules), Lets::Nothing);
+    }
+}
+
+#[test]
+fn who_watches_sees_the_state_that_calls_meet() {
+    let rules = rules();
+    let open = opened(START_MS);
+    let probing = probing(open, START_MS + 30_000, &rules).unwrap();
+    let warming = passed(probing, START_MS + 31_000).unwrap();
+    for (word, after_ms, seen) in [
+        (0, 0, Phase::Closed),
+        (failed(0, false, START_MS, &rules).unwrap(), 0, Phase::Closed),
+        (open, 0, Phase::Open),
+        (open, 60_000, Phase::Open),
+        (probing, 30_000, Phase::Probing),
+        (warming, 31_000, Phase::SlowStart),
+        (warming, 41_000, Phase::Closed),
+    ] {
+        assert_eq!(phase(word, START_MS + after_ms, &rules), seen, "{word:x} after {after_ms}");
     }
 }
