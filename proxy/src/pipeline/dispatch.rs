@@ -53,6 +53,9 @@ pub(super) async fn walk<I: Io>(
     walking: &mut Walking,
 ) -> Result<Way<I::Stream>, Unserved> {
     loop {
+        if shard.cut.get() {
+            return Err(after_body(Refusal::ShuttingDown));
+        }
         let (place, fresh) = match walking.next(shard, call) {
             Step::Try { place, fresh } => (place, fresh),
             Step::Wait { until } => {
@@ -280,6 +283,8 @@ async fn exchange<I: Io>(
                     if !wait.sent || !leaving::left(shard, client, call, held) {
                         return Err(Ended::ClientGone);
                     }
+                    // It was sent, and is for nobody: it is not sent again.
+                    call.received.let_go();
                     wait.arm(client, call, call.rest(client.timer.tick()));
                 }
             }
