@@ -64,6 +64,30 @@ pub enum Lets {
     Nothing,
 }
 
+/// What a breaker is at a moment, for those who watch it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Calls pass.
+    Closed,
+    /// Nothing passes, or one call may go as its probe and none has.
+    Open,
+    /// The probe is out.
+    Probing,
+    /// A growing share of the calls passes.
+    SlowStart,
+}
+
+/// What a breaker is now.
+pub fn phase(word: u64, now_ms: u64, rules: &BreakerRules) -> Phase {
+    match State::of(word) {
+        State::Closed { .. } => Phase::Closed,
+        State::Open { .. } => Phase::Open,
+        State::Probing { .. } => Phase::Probing,
+        State::Warming { .. } if lets(word, now_ms, rules) == Lets::All => Phase::Closed,
+        State::Warming { .. } => Phase::SlowStart,
+    }
+}
+
 /// What a breaker lets through now.
 pub fn lets(word: u64, now_ms: u64, rules: &BreakerRules) -> Lets {
     let waited = |since: u64| now_ms.saturating_sub(since) >= u64::from(rules.open_ms);

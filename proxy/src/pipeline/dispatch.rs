@@ -75,8 +75,10 @@ pub(super) async fn walk<I: Io>(
             shard.counters.replays.increment();
         }
         open::aim(shard, call, held, (&mut client.model, &client.session), place);
+        let fallbacks = held.record.fallbacks;
         held.record.attempt(call.attempt());
         shard.counters.attempts.increment();
+        shard.counters.fallbacks.add(u64::from(held.record.fallbacks - fallbacks));
         match attempt(shard, client, request, call, held, fresh).await {
             Ok(answer) => return Ok(Way::Comes(answer)),
             Err(Ended::ClientGone) => {

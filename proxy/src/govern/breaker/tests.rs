@@ -381,3 +381,22 @@ proptest! {
         prop_assert_ne!(lets(word, now + u64::from(rules.open_ms), &rules), Lets::Nothing);
     }
 }
+
+#[test]
+fn who_watches_sees_the_state_that_calls_meet() {
+    let rules = rules();
+    let open = opened(START_MS);
+    let probing = probing(open, START_MS + 30_000, &rules).unwrap();
+    let warming = passed(probing, START_MS + 31_000).unwrap();
+    for (word, after_ms, seen) in [
+        (0, 0, Phase::Closed),
+        (failed(0, false, START_MS, &rules).unwrap(), 0, Phase::Closed),
+        (open, 0, Phase::Open),
+        (open, 60_000, Phase::Open),
+        (probing, 30_000, Phase::Probing),
+        (warming, 31_000, Phase::SlowStart),
+        (warming, 41_000, Phase::Closed),
+    ] {
+        assert_eq!(phase(word, START_MS + after_ms, &rules), seen, "{word:x} after {after_ms}");
+    }
+}
