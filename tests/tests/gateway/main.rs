@@ -27,6 +27,7 @@ mod deadlines;
 mod draining;
 #[cfg(test)]
 mod early;
+#[cfg(test)]
 mod events;
 #[cfg(test)]
 mod faults;
