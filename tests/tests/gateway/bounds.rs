@@ -116,9 +116,8 @@ fn every_ending_gives_the_allowance_back() {
         .map(|(rule, (name, client, acts))| {
             let upstream = vec![Manner::once(acts)];
             let scenario = Scenario { clients: vec![client], upstream, ..Scenario::default() };
-            let more = format!(
-                "[deadlines]\nfirst_byte = \"300ms\"\n[endings]\nclient_left = \"{rule}\""
-            );
+            let more =
+                format!("[deadlines]\nfirst_byte = \"300ms\"\n[endings]\nclient_left = \"{rule}\"");
             ((name, rule), scenario.under(SMALL).under(&more))
         })
         .collect();

@@ -194,7 +194,8 @@ fn an_old_client_gets_no_chunks() {
     );
     let scenarios = stored_and_whole("http-10").map(|(name, input)| {
         let client = vec![send(input), Step::Answer, Step::End];
-        let answer = if name == "stored" { streamed(Framing::Chunked, CHAT) } else { chunked.clone() };
+        let answer =
+            if name == "stored" { streamed(Framing::Chunked, CHAT) } else { chunked.clone() };
         (name, Scenario::plain(client, answer.as_bytes()))
     });
     transports::each_of(&scenarios, |name, outcome| {

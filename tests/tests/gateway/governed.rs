@@ -219,10 +219,8 @@ fn a_drain_keeps_the_hold_and_not_the_place() {
         next.extend(call(ask(BODY)));
         next
     };
-    let upstream = vec![
-        Manner::once(vec![Act::Signal("asked"), Act::Hang]),
-        Manner::always(ok().as_bytes()),
-    ];
+    let upstream =
+        vec![Manner::once(vec![Act::Signal("asked"), Act::Hang]), Manner::always(ok().as_bytes())];
     // Another call is told of the hold, not of the place; once the drain is over it fits.
     let tight = poor(&format!("concurrent = 1\n{}", pico(HOLD + 50)));
     let clients = vec![leaver.clone(), after(500), after(4_700), after(5_300)];

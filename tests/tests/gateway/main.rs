@@ -10,6 +10,8 @@ mod bodies;
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod breaker;
+#[cfg(test)]
 mod cases;
 #[cfg(test)]
 mod connections;
@@ -29,6 +31,8 @@ mod draining;
 mod early;
 mod events;
 #[cfg(test)]
+mod failover;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod governed;
@@ -43,6 +47,8 @@ mod messages;
 mod properties;
 #[cfg(test)]
 mod replay;
+#[cfg(test)]
+mod retry;
 #[cfg(test)]
 mod stream_life;
 #[cfg(test)]

@@ -191,7 +191,8 @@ fn a_large_request_for_a_stream_goes_on_with_two_edits() {
 #[test]
 fn only_the_chunk_that_was_asked_for_is_hidden() {
     let usage = r#""usage":{"prompt_tokens":1,"completion_tokens":2}"#;
-    let content = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"x\"}}}}],{usage}}}\n\n");
+    let content =
+        format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"x\"}}}}],{usage}}}\n\n");
     let finish = format!(
         "data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"stop\"}}],{usage}}}\n\n"
     );
@@ -214,8 +215,7 @@ fn a_giant_event_passes_as_it_comes_and_its_last_key_counts() {
     let text = "QUJD".repeat(800 << 10);
     let first = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
     let usage = r#""usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}"#;
-    let in_choice =
-        format!("{first}data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}},");
+    let in_choice = format!("{first}data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}},");
     let end = format!("\"finish_reason\":\"stop\"}}],{usage}}}\n\ndata: [DONE]\n\n");
     // Nothing in the giant one says what it is until its end.
     let unknown = format!("{first}data: {{\"blob\":\"{text}");
@@ -327,8 +327,10 @@ fn a_defect_at_the_last_write_is_charged_what_was_reported() {
             upstream: vec![Manner::once(acts)],
             ..Scenario::default()
         };
-        let outcome =
-            script::run_with_faults(&scenario, Faults { client_write: Some(2), ..Faults::default() });
+        let outcome = script::run_with_faults(
+            &scenario,
+            Faults { client_write: Some(2), ..Faults::default() },
+        );
         assert_eq!(outcome.counters.panics.get(), 1);
         let record = &outcome.records[0];
         assert_eq!((record.ending, record.cost_picousd), (Ending::Internal, cost));
@@ -345,7 +347,11 @@ fn nothing_reaches_the_client_before_the_first_content() {
     let comments = ": OPENROUTER PROCESSING\n\n".repeat(40);
     let mut scenarios = Vec::new();
     for (request, body, at) in [
-        (ask_with_usage(), CHAT, content(CHAT, "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"c")),
+        (
+            ask_with_usage(),
+            CHAT,
+            content(CHAT, "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"c"),
+        ),
         (ask_messages(), MESSAGES, content(MESSAGES, "event: content_block_start")),
     ] {
         let (preamble, rest) = body.split_at(at);
@@ -409,9 +415,8 @@ fn withholding_ends_at_its_bound() {
 /// Each of many small events is passed on when it comes, in one write.
 #[test]
 fn events_are_passed_on_as_they_come() {
-    let event = |nth: usize| {
-        format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{nth}\"}}}}]}}\n\n")
-    };
+    let event =
+        |nth: usize| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{nth}\"}}}}]}}\n\n");
     let mut acts = vec![say(chunked())];
     for nth in 0..20 {
         acts.extend([say(chunk(event(nth))), Act::Pause(Duration::from_millis(700))]);

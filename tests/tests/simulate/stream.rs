@@ -44,7 +44,10 @@ impl Style {
             Dialect::Messages => format!("event:{blank}{name}{end}"),
             Dialect::Chat => String::new(),
         };
-        Event { bytes: format!("{name}data:{blank}{data}{end}{end}").into_bytes(), ..Event::default() }
+        Event {
+            bytes: format!("{name}data:{blank}{data}{end}{end}").into_bytes(),
+            ..Event::default()
+        }
     }
 
     pub(crate) fn comment(self) -> Event {
@@ -73,7 +76,8 @@ impl Style {
             "{{\"type\":\"message_start\",\"message\":{{\"id\":\"m\",\"type\":\"message\",\
              \"role\":\"assistant\",\"content\":[]{said}}}}}"
         );
-        let block = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+        let block =
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
         let begins = Event { begins: true, ..self.event("content_block_start", block) };
         vec![self.event("message_start", &data), begins]
     }
@@ -110,16 +114,15 @@ impl Style {
                 "{{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"end_turn\"}}{said}}}"
             );
             let stop = r#"{"type":"content_block_stop","index":0}"#;
-            let events = [
-                self.event("content_block_stop", stop),
-                self.event("message_delta", &data),
-            ];
+            let events =
+                [self.event("content_block_stop", stop), self.event("message_delta", &data)];
             return events.map(|event| Event { begins: true, ..event }).into();
         }
         let data = r#"{"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
         let mut events = vec![Event { begins: true, ..self.event("", data) }];
         if let Some(usage) = usage {
-            let data = format!("{{\"id\":\"c\",\"choices\":[],\"usage\":{}}}", usage.json(self.dialect));
+            let data =
+                format!("{{\"id\":\"c\",\"choices\":[],\"usage\":{}}}", usage.json(self.dialect));
             let event = self.event("", &data);
             events.push(Event { begins: true, hidden: hides, ..event });
         }

@@ -171,7 +171,10 @@ impl View<'_, '_> {
         // An attempt before may have told what it used, and broken off.
         let before = !success && self.replies().any(|reply| reply.usage.is_some());
         if (record.provenance, record.release) != (provenance, release) && !before {
-            return Err(format!("a whole answer that {} counted", if counted { "was" } else { "was not" }));
+            return Err(format!(
+                "a whole answer that {} counted",
+                if counted { "was" } else { "was not" }
+            ));
         }
         if len.is_some_and(|len| record.relayed_bytes != len as u64) {
             return Err("bytes are not those of the answer".to_owned());
@@ -220,7 +223,8 @@ impl View<'_, '_> {
         } else if !last.can.partial && !self.disturbed() {
             return Err(format!("a stream that is {:?} broke off", last.kind));
         }
-        if record.relayed_bytes < (bytes + seen.within) as u64 && record.ending != Ending::Orphaned {
+        if record.relayed_bytes < (bytes + seen.within) as u64 && record.ending != Ending::Orphaned
+        {
             let came = bytes + seen.within;
             return Err(format!("{} B are recorded, {came} came", record.relayed_bytes));
         }
@@ -270,7 +274,8 @@ impl View<'_, '_> {
         }
         // The answer of an upstream, told inside.
         let told = self.replies().rfind(|reply| reply.can.told.is_some());
-        if let Some(told) = told.and_then(|reply| reply.can.told.as_ref()).filter(|_| events.is_empty())
+        if let Some(told) =
+            told.and_then(|reply| reply.can.told.as_ref()).filter(|_| events.is_empty())
             && says(error, told)
         {
             return Ok(());
@@ -287,7 +292,9 @@ impl View<'_, '_> {
             _ => false,
         };
         let fits = match self.dialect() {
-            Dialect::Chat => codes::number(error["error"]["code"].as_str().unwrap_or_default()) != 0,
+            Dialect::Chat => {
+                codes::number(error["error"]["code"].as_str().unwrap_or_default()) != 0
+            }
             Dialect::Messages => error["type"] == "error" && error["error"]["type"].is_string(),
         };
         if !fits {
@@ -302,7 +309,8 @@ impl View<'_, '_> {
     /// A client that hears nothing for too long is told that its call is alive.
     fn beats(&self, reply: &Reply, beats: usize, whole: bool) -> Result<(), String> {
         let due = self.case.plan.world.heartbeat + BEAT_LATE;
-        let must = whole && !self.disturbed() && reply.longest_rest > due && self.attempts.len() == 1;
+        let must =
+            whole && !self.disturbed() && reply.longest_rest > due && self.attempts.len() == 1;
         match must && beats == 0 {
             true => Err(format!("{:?} of silence and no heartbeat", reply.longest_rest)),
             false => Ok(()),
@@ -370,9 +378,10 @@ impl View<'_, '_> {
         let key = self.call.key().map(|key| (key, &world.keys[key]));
         let governed = self.call.kind.is_governed();
         let asks = governed || self.call.kind.is_free();
-        let dead = self.call.candidates(world).any(|(_, one)| {
-            world.providers[one.provider].reach != Reach::Open
-        });
+        let dead = self
+            .call
+            .candidates(world)
+            .any(|(_, one)| world.providers[one.provider].reach != Reach::Open);
         let right = match code {
             "rate_limited" => governed && key.is_some_and(|(_, key)| key.rpm.is_some()),
             "concurrency_limited" => key.is_some_and(|(_, key)| key.concurrent.is_some()),
@@ -399,9 +408,10 @@ impl View<'_, '_> {
     fn reason_upstream(&self, code: &str) -> Result<(), String> {
         let world = &self.case.plan.world;
         let revoked = self.call.key().is_some_and(|key| self.was_off(key));
-        let dead = self.call.candidates(world).any(|(_, one)| {
-            world.providers[one.provider].reach != Reach::Open
-        });
+        let dead = self
+            .call
+            .candidates(world)
+            .any(|(_, one)| world.providers[one.provider].reach != Reach::Open);
         let surplus = self.attempts.iter().any(|asked| self.case.is_behind_surplus(asked));
         let right = match code {
             "shutting_down" => self.drained(),
@@ -557,7 +567,8 @@ pub(super) fn check_refusals(case: &Case<'_>, index: &Index<'_>, faults: &mut Ve
     let mut told: BTreeMap<(u64, u16), u64> = BTreeMap::new();
     for (number, got) in case.got.iter().enumerate() {
         let call = case.call(number);
-        let Some(answer) = got.answer.as_ref().filter(|a| a.field("x-of-provider").is_none()) else {
+        let Some(answer) = got.answer.as_ref().filter(|a| a.field("x-of-provider").is_none())
+        else {
             continue;
         };
         let Some(key) = call.key().filter(|_| answer.status >= 400) else { continue };

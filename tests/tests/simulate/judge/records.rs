@@ -64,7 +64,8 @@ fn check_life(case: &Case<'_>, life: &Life, faults: &mut Vec<String>) {
     let records: Vec<&Settled> = case.records.iter().filter(of_life).collect();
     let exchanges = records.iter().filter(|record| is_exchange(record)).count() as u64;
     if exchanges != life.records {
-        faults.push(format!("start {}: {} settled, {exchanges} recorded", life.start, life.records));
+        faults
+            .push(format!("start {}: {} settled, {exchanges} recorded", life.start, life.records));
     }
     let told: BTreeSet<[u8; 16]> = life.told.iter().map(|record| record.request_id).collect();
     let recorded: BTreeSet<[u8; 16]> = records.iter().map(|record| record.request_id).collect();
@@ -233,7 +234,8 @@ pub(super) fn check_charges(case: &Case<'_>, index: &Index<'_>, faults: &mut Vec
     for record in case.records {
         let id = text(record.request_id);
         let about = index.calls.get(&id).map_or(String::new(), |call| format!("call {call} "));
-        let mut fault = |what: &str| faults.push(format!("{about}({id}): {what}: {}", brief(record)));
+        let mut fault =
+            |what: &str| faults.push(format!("{about}({id}): {what}: {}", brief(record)));
         if !is_exchange(record) {
             let nothing =
                 record.cost_picousd == 0 && record.tokens == [0; 8] && record.attempts == 0;
@@ -370,7 +372,8 @@ impl Bill<'_, '_> {
                     (ascii + event.said.0, other + event.said.1)
                 });
                 least = 0;
-                most = most.max(u32::try_from(said.0.div_ceil(4) + said.1.div_ceil(2)).unwrap_or(0));
+                most =
+                    most.max(u32::try_from(said.0.div_ceil(4) + said.1.div_ceil(2)).unwrap_or(0));
                 most = most.max(1);
             }
         }
