@@ -57,6 +57,11 @@ fn played(clients: Vec<Vec<Step>>, hosts: Vec<Host>, config: &str) -> Outcome {
     outcome
 }
 
+/// So many calls of a model, one behind the other.
+fn calls(model: &str, count: usize) -> Vec<Step> {
+    (0..count).flat_map(|_| call(of(model))).collect()
+}
+
 fn refused() -> Host {
     Host::unreachable(Reach::Refused)
 }
@@ -66,11 +71,11 @@ fn refused() -> Host {
 #[test]
 fn a_dead_host_with_a_hundred_keys_costs_few_tries() {
     let mut client = call(of("m"));
-    client.extend(call(of("m")).repeat(20));
+    client.extend(calls("m", 20));
     client.push(pause(25));
-    client.extend(call(of("m")).repeat(5));
+    client.extend(calls("m", 5));
     client.push(pause(10));
-    client.extend(call(of("m")).repeat(5));
+    client.extend(calls("m", 5));
     let outcome = played(vec![client], vec![refused(), refused()], &many(100));
     let statuses = outcome.statuses(0);
     assert_eq!((statuses[0], &statuses[1..26]), (502, &[503; 25][..]), "{statuses:?}");
@@ -86,7 +91,7 @@ fn a_dead_host_with_a_hundred_keys_costs_few_tries() {
 #[test]
 fn many_calls_at_once_at_a_dead_host_are_all_served() {
     let mut clients: Vec<Vec<Step>> = vec![[call(of("safe")), call(of("safe"))].concat(); 50];
-    clients.push([vec![pause(20)], call(of("safe")).repeat(10)].concat());
+    clients.push([vec![pause(20)], calls("safe", 10)].concat());
     let outcome = played(clients, vec![refused(), host(ok())], &many(100));
     for client in 0..51 {
         assert!(outcome.statuses(client).iter().all(|status| *status == 200));
@@ -110,7 +115,7 @@ fn a_host_that_flaps_is_not_given_up() {
             .collect(),
         repeats: false,
     };
-    let client = call(of("m")).repeat(60);
+    let client = calls("m", 60);
     let outcome = played(vec![client], vec![Host::open(vec![flapping]), refused()], &many(1));
     assert_eq!(outcome.statuses(0), [200; 60]);
     assert_eq!(outcome.counters.attempts.get(), 120);
@@ -202,14 +207,15 @@ credentials = [{ name = "b", key = "${KEY_B}" }]
 fn one_probe_finds_that_an_upstream_is_well_again() {
     let bad = json("502 Bad", "Connection: close\r\n", "{}");
     let good = ok();
-    let slow = vec![Act::Pause(Duration::from_secs(2)), say(&good)];
+    let closing = json("200 OK", "Connection: close\r\n", COMPLETION);
+    let slow = vec![Act::Pause(Duration::from_secs(2)), say(closing), Act::Fin];
     let manners = |probe: Vec<Act>| {
         let mut manners = vec![Manner::once(vec![say(&bad), Act::Fin]); 5];
         manners.push(Manner::once(probe));
         manners.push(Manner::always(good.as_bytes()));
         manners
     };
-    let opener = call(of("m")).repeat(6);
+    let opener = calls("m", 6);
     // Ten come at once when it is due, ten while the probe is out, ten when it is back.
     let mut clients = vec![opener.clone()];
     for after in [31, 32, 34] {
@@ -246,10 +252,7 @@ fn a_probe_whose_client_left_makes_room_for_another() {
     let mut manners = vec![Manner::once(vec![say(&bad), Act::Fin]); 5];
     manners.push(Manner::once(vec![Act::Signal("probed"), Act::Hang]));
     manners.push(Manner::always(ok().as_bytes()));
-    let leaver = [
-        call(of("m")).repeat(5),
-        vec![pause(31), send(of("m")), Step::Wait("probed"), Step::Reset],
-    ];
+    let leaver = [calls("m", 5), vec![pause(31), send(of("m")), Step::Wait("probed"), Step::Reset]];
     let next = [vec![Step::Wait("probed"), pause(1)], call(of("m"))];
     let clients = vec![leaver.concat(), next.concat()];
     let config = many(1) + "[endings]\nclient_left = \"abort\"\n";
@@ -266,7 +269,7 @@ fn a_breaker_is_open_on_every_shard() {
     let more = "[shards]\ncount = 4\n[listen]\ndata = \"127.0.0.1:0\"\n[retry]\nattempts = 1";
     let mut config = setting::config(at, more);
     config.ledger = None;
-    let node = Node::start(&config, &Options { keep_records: false, pin: false }).unwrap();
+    let mut node = Node::start(&config, &Options { keep_records: false, pin: false }).unwrap();
     let request = post("Connection: close\r\n", BODY);
     let mut statuses = Vec::new();
     for _ in 0..64 {

@@ -562,7 +562,7 @@ candidates = [{ provider = "two-keys", model = "real" }]
             Manner { turns: turns(&[&answer, &good, &good, &good, &good]), repeats: false };
         let scenario = Scenario {
             clients: vec![client],
-            hosts: vec![Host::open(vec![manner])],
+            hosts: vec![Host::open(vec![manner, Manner::always(ok().as_bytes())])],
             ..Scenario::default()
         };
         let outcome = script::run(&scenario.under(config));

@@ -18,6 +18,8 @@ mod connections;
 #[cfg(test)]
 mod corpus_client;
 #[cfg(test)]
+mod corpus_events;
+#[cfg(test)]
 mod corpus_upstream;
 #[cfg(test)]
 mod counts;
