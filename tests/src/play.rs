@@ -67,6 +67,10 @@ impl<W: Wire> Client<'_, W> {
                 self.wire.drain();
                 Ok(())
             }
+            Step::Revoke => {
+                self.wire.revoke();
+                Ok(())
+            }
             Step::End => {
                 while !self.ended {
                     self.more("the end").await?;
@@ -245,6 +249,11 @@ impl<W: Wire> Upstream<'_, W> {
                     let sent = |count| saw.borrow_mut().sent += count;
                     drop(send_counted(self.wire, bytes, split, sent).await);
                 }
+                Act::ByField { name, value, then, otherwise } => {
+                    let last = self.saw.borrow().requests.last().and_then(|last| last.field(name));
+                    let bytes = if last.as_deref() == Some(*value) { then } else { otherwise };
+                    drop(send(self.wire, bytes, &Split::Whole).await);
+                }
                 Act::Fin => self.wire.fin(),
                 Act::Close => return Ok(false),
                 Act::Reset => self.wire.reset(),
@@ -255,6 +264,7 @@ impl<W: Wire> Upstream<'_, W> {
                 Act::Wait(what) => waited(self.wire, what).await?,
                 Act::Signal(what) => self.wire.signal(what),
                 Act::Pause(span) => self.wire.pause(*span).await,
+                Act::Revoke => self.wire.revoke(),
             }
             self.wire.settle().await;
         }

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use store::record::Settled;
 use tollgate::config::{Config, Env, parse};
 use tollgate::control::keys;
+use tollgate::exchange::keys::KeyTable;
 use tollgate::exchange::time::UnixMs;
 use tollgate::io::runtime::Choice;
 use tollgate::observe::counters::Counters;
@@ -32,12 +33,14 @@ pub const UPSTREAM_KEY: &str = "sk-of-the-provider";
 /// Records one scenario may settle.
 const RECORDS_MAX: usize = 4096;
 
-/// A world with one variable and one file.
+/// A world with a few variables and one file.
 struct Stage;
 
 impl Env for Stage {
     fn var(&self, name: &str) -> Option<String> {
-        (name == "UPSTREAM_KEY").then(|| UPSTREAM_KEY.to_owned())
+        // `KEY_ONE` is `sk-one`.
+        let named = name.strip_prefix("KEY_").map(|rest| format!("sk-{}", rest.to_lowercase()));
+        named.or_else(|| (name == "UPSTREAM_KEY").then(|| UPSTREAM_KEY.to_owned()))
     }
 
     fn read_file(&self, path: &Path) -> io::Result<String> {
@@ -105,6 +108,7 @@ file = "prices.json"
 /// What a shard is made of, and what is read from it afterwards.
 pub(crate) struct Kit {
     pub(crate) mailbox: Mailbox,
+    pub(crate) keys: Arc<KeyTable>,
     pub(crate) counters: Arc<Counters>,
     records: Arc<ArrayQueue<Settled>>,
     books: Books,
@@ -124,7 +128,14 @@ pub(crate) fn setup(
     ledger.health.store(u64::from(ledger_fails), Ordering::Relaxed);
     let (slab, books) = Books::open(FEW);
     let records = Arc::new(ArrayQueue::new(RECORDS_MAX));
-    let kit = Kit { mailbox, counters: Arc::default(), records, books, unrecorded: ledger_fails };
+    let kit = Kit {
+        mailbox,
+        keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),
+        counters: Arc::default(),
+        records,
+        books,
+        unrecorded: ledger_fails,
+    };
     let setup = Setup {
         number: 0,
         node: *b"tst",
@@ -133,7 +144,7 @@ pub(crate) fn setup(
         core: None,
         snapshot: config.snapshot.clone(),
         addresses: Arc::new(Addresses::default()),
-        keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),
+        keys: kit.keys.clone(),
         mailbox: kit.mailbox.clone(),
         counters: kit.counters.clone(),
         slab: Some(slab),

@@ -254,7 +254,8 @@ fn two_hosts(first: Vec<Act>, second: Host) -> Scenario {
 fn beats_go_on_while_another_candidate_is_awaited() {
     let error = "data: {\"error\":{\"message\":\"busy\",\"code\":\"overloaded\"}}\n\n";
     let first = vec![say(chunked()), s(15), say(chunk(error))];
-    let second = vec![say(json("503 Busy", "Retry-After: 4\r\n", "{}"))];
+    let fields = "Retry-After: 4\r\nConnection: close\r\n";
+    let second = vec![say(json("503 Busy", fields, "{}"))];
     let third = vec![s(26), say(chunked()), say(chunk(CHAT)), say(LAST_CHUNK)];
     let host = Host::open(vec![Manner::once(second), Manner::once(third)]);
     let outcome = script::run(&two_hosts(first, host).under("[retry]\nattempts = 2"));
@@ -264,7 +265,9 @@ fn beats_go_on_while_another_candidate_is_awaited() {
     let beats = text.strip_suffix(CHAT).unwrap_or_else(|| panic!("{text}"));
     assert_eq!(beats.replace(CHAT_BEAT, ""), "", "nothing of the first one's");
     assert_eq!(answer.status, 200);
-    // 15 s; the first is busy, asked once more after half a second and silent for ever.
+    // Twice 15 s of the first one, four of waiting for the second, and 26 for its answer.
+    assert_eq!(beats.len(), CHAT_BEAT.len() * 6);
+    assert_eq!(outcome.requests_of(0).count(), 2);
     let record = &outcome.records[0];
     assert_eq!((record.ending, record.fallbacks), (Ending::Succeeded, 1));
     let gaps: Vec<u64> = times(&outcome).windows(2).map(|two| two[1] - two[0]).collect();
@@ -275,7 +278,7 @@ fn beats_go_on_while_another_candidate_is_awaited() {
 #[test]
 fn a_failure_after_a_beat_is_told_in_the_stream() {
     let busy = r#"{"error":{"message":"busy","type":"server_error","code":"overloaded"}}"#;
-    let long = format!(r#"{{"error":{{"message":"{}"}}}}"#, "x".repeat(70 << 10));
+    let long = format!(r#"{{"error":{{"message":"{}"}}}}"#, "x".repeat(300 << 10));
     let lines = busy.replace(',', ",\n");
     let refused = "upstream_invalid";
     let cases: Vec<(&str, Host, &str)> = vec![

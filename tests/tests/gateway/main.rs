@@ -10,11 +10,15 @@ mod bodies;
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod breaker;
+#[cfg(test)]
 mod cases;
 #[cfg(test)]
 mod connections;
 #[cfg(test)]
 mod corpus_client;
+#[cfg(test)]
+mod corpus_events;
 #[cfg(test)]
 mod corpus_upstream;
 #[cfg(test)]
@@ -30,6 +34,8 @@ mod early;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod failover;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod governed;
@@ -44,6 +50,8 @@ mod messages;
 mod properties;
 #[cfg(test)]
 mod replay;
+#[cfg(test)]
+mod retry;
 #[cfg(test)]
 mod seeds;
 #[cfg(test)]
