@@ -63,7 +63,7 @@ impl<'a, I: Io> Whole<'a, I> {
                     return Err(Unfit::Error);
                 }
                 return match self.reply.worth() {
-                    // The client has been told that a stream comes: only an error can be told in it.
+                    // The client was told that a stream comes: in that only an error can be told.
                     Worth::Something if call.begun => Err(Unfit::Invalid),
                     Worth::Something => Ok(()),
                     Worth::Error => Err(Unfit::Error),
