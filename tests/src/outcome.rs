@@ -33,6 +33,8 @@ pub struct ClientSaw {
     pub flooded: usize,
     /// Bytes that were there at each mark.
     pub marks: Vec<usize>,
+    /// What each read brought, and when, in virtual milliseconds; nothing on sockets.
+    pub heard: Vec<(u64, Vec<u8>)>,
     /// Steps that could not be played.
     pub faults: Vec<String>,
 }
@@ -44,8 +46,12 @@ pub struct UpstreamSaw {
     pub requests: Vec<Asked>,
     /// Bytes that belong to no whole request.
     pub surplus: Vec<u8>,
+    /// Bytes that were taken of what it sent, as far as whole pieces of them were.
+    pub sent: usize,
     /// How the connection ended.
     pub end: End,
+    /// When it ended, in virtual milliseconds; nothing on sockets.
+    pub ended_ms: Option<u64>,
     /// Acts that could not be played, requests that could not be read.
     pub faults: Vec<String>,
 }
@@ -57,6 +63,8 @@ pub struct Outcome {
     pub clients: Vec<ClientSaw>,
     /// By connection, in the order they were taken.
     pub upstream: Vec<UpstreamSaw>,
+    /// The same of each further host.
+    pub hosts: Vec<Vec<UpstreamSaw>>,
     /// The shard's counters after its end.
     pub counters: Arc<Counters>,
     /// Records of exchanges, in the order they were settled.
@@ -88,7 +96,12 @@ impl Outcome {
         self.upstream.iter().flat_map(|connection| &connection.requests)
     }
 
-    /// How many.
+    /// All requests a further host got.
+    pub fn requests_of(&self, host: usize) -> impl Iterator<Item = &Asked> {
+        self.hosts[host].iter().flat_map(|connection| &connection.requests)
+    }
+
+    /// How many the upstream got.
     #[must_use]
     pub fn forwarded(&self) -> usize {
         self.requests().count()
@@ -128,7 +141,7 @@ impl Outcome {
             let surplus = String::from_utf8_lossy(&client.surplus);
             assert!(client.surplus.is_empty(), "surplus {surplus:?} in {client:?}");
         }
-        for connection in &self.upstream {
+        for connection in self.upstream.iter().chain(self.hosts.iter().flatten()) {
             assert_eq!(connection.faults, Vec::<String>::new(), "{connection:?}");
         }
         assert!(self.inside.is_none_or(|inside| inside.left_open == 0), "left by the drain");

@@ -133,7 +133,10 @@ impl<W: Wire> Client<'_, W> {
         }
         match self.wire.read().await {
             Ok(bytes) if bytes.is_empty() => (self.ended, self.saw.end) = (true, End::Fin),
-            Ok(bytes) => self.inbox.extend_from_slice(&bytes),
+            Ok(bytes) => {
+                self.inbox.extend_from_slice(&bytes);
+                self.saw.heard.extend(self.wire.now_ms().map(|now| (now, bytes)));
+            }
             Err(Fault::Reset) => (self.ended, self.saw.end) = (true, End::Reset),
             Err(Fault::TimedOut) => {
                 let start = String::from_utf8_lossy(&self.inbox[..self.inbox.len().min(300)]);
@@ -145,10 +148,20 @@ impl<W: Wire> Client<'_, W> {
 }
 
 async fn send<W: Wire>(wire: &mut W, bytes: &[u8], split: &Split) -> Result<(), String> {
+    send_counted(wire, bytes, split, |_| {}).await
+}
+
+async fn send_counted<W: Wire>(
+    wire: &mut W,
+    bytes: &[u8],
+    split: &Split,
+    mut count: impl FnMut(usize),
+) -> Result<(), String> {
     let mut start = 0;
     for cut in split.cuts(bytes.len()).into_iter().chain([bytes.len()]) {
         let sent = wire.send(&bytes[start..cut]).await;
         sent.map_err(|fault| format!("{fault:?} while sending at {start} of {}", bytes.len()))?;
+        count(cut - start);
         if cut < bytes.len() {
             wire.settle().await;
         }
@@ -227,7 +240,11 @@ impl<W: Wire> Upstream<'_, W> {
         for act in acts {
             match act {
                 // A gateway that is gone takes no bytes; its requests are what is judged.
-                Act::Send(bytes, split) => drop(send(self.wire, bytes, split).await),
+                Act::Send(bytes, split) => {
+                    let saw = self.saw;
+                    let sent = |count| saw.borrow_mut().sent += count;
+                    drop(send_counted(self.wire, bytes, split, sent).await);
+                }
                 Act::Fin => self.wire.fin(),
                 Act::Close => return Ok(false),
                 Act::Reset => self.wire.reset(),
@@ -263,6 +280,7 @@ impl<W: Wire> Upstream<'_, W> {
 
     fn end(&mut self, end: End) {
         self.ended = true;
-        self.saw.borrow_mut().end = end;
+        let mut saw = self.saw.borrow_mut();
+        (saw.end, saw.ended_ms) = (end, self.wire.now_ms());
     }
 }

@@ -1,8 +1,8 @@
 //! Which of several equals is next, by weight: smooth and exact, without a lock or a table.
 //!
-//! Turns are numbered. With weights that sum to `n`, turn `t` points at the ticket `t × step mod
-//! n`, where `step` has no factor in common with `n` and lies near `n` times the golden section;
-//! each candidate holds as many tickets as its weight. Over any `n` turns in a row every ticket is
+//! Draws are numbered. With weights that sum to `n`, draw `t` is of the ticket `t × step mod n`,
+//! where `step` has no factor in common with `n` and lies near `n` times the golden section;
+//! each candidate holds as many tickets as its weight. Over any `n` draws in a row every ticket is
 //! drawn once, so each candidate gets exactly its weight; and the section spreads them evenly.
 
 use crate::exchange::places::Places;
@@ -11,8 +11,8 @@ use crate::exchange::weights::{WEIGHT_MAX, common_divisor};
 /// The golden section as parts of a thousand: fine enough, since the step is rounded anyway.
 const SECTION_PER_MILLE: u64 = 618;
 
-/// The place whose turn it is; `None` if there is none. Weights count as 1 to [`WEIGHT_MAX`].
-pub fn pick(places: Places, weight: impl Fn(u8) -> u32, turn: u64) -> Option<u8> {
+/// The place that is drawn; `None` if there is none. Weights count as 1 to [`WEIGHT_MAX`].
+pub fn pick(places: Places, weight: impl Fn(u8) -> u32, draw: u64) -> Option<u8> {
     let lowest = places.lowest()?;
     let mut behind = places;
     behind.remove(lowest);
@@ -22,8 +22,8 @@ pub fn pick(places: Places, weight: impl Fn(u8) -> u32, turn: u64) -> Option<u8>
     let tickets = |place| weight(place).clamp(1, WEIGHT_MAX);
     // At most 128 times the largest weight, which fits.
     let sum: u32 = places.iter().map(tickets).sum();
-    let drawn = turn % u64::from(sum) * u64::from(step(sum)) % u64::from(sum);
-    let mut ticket = drawn as u32;
+    let ticket = draw % u64::from(sum) * u64::from(step(sum)) % u64::from(sum);
+    let mut ticket = ticket as u32;
     for place in places.iter() {
         match ticket.checked_sub(tickets(place)) {
             Some(rest) => ticket = rest,
@@ -45,11 +45,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn drawn(weights: &[u32], from: u64, turns: u64) -> Vec<u32> {
+    fn drawn(weights: &[u32], from: u64, draws: u64) -> Vec<u32> {
         let mut counts = vec![0; weights.len()];
-        for turn in from..from + turns {
+        for draw in from..from + draws {
             let places = Places::first(weights.len());
-            let place = pick(places, |place| weights[usize::from(place)], turn).unwrap();
+            let place = pick(places, |place| weights[usize::from(place)], draw).unwrap();
             counts[usize::from(place)] += 1;
         }
         counts
@@ -59,10 +59,10 @@ mod tests {
     fn the_heavy_one_is_spread_over_the_period() {
         let weight = |place: u8| if place == 0 { 5 } else { 1 };
         let order: Vec<u8> =
-            (0..7).map(|turn| pick(Places::first(3), weight, turn).unwrap()).collect();
+            (0..7).map(|draw| pick(Places::first(3), weight, draw).unwrap()).collect();
         assert_eq!(order, [0, 0, 0, 1, 0, 2, 0]);
         let halves: Vec<u8> =
-            (0..6).map(|turn| pick(Places::first(2), |_| 1, turn).unwrap()).collect();
+            (0..6).map(|draw| pick(Places::first(2), |_| 1, draw).unwrap()).collect();
         assert_eq!(halves, [0, 1, 0, 1, 0, 1]);
     }
 
@@ -88,11 +88,11 @@ mod tests {
         fn whoever_is_struck_is_never_drawn(
             bits in any::<u128>(),
             weights in proptest::collection::vec(0_u32..5, 128),
-            turn in any::<u64>(),
+            draw in any::<u64>(),
         ) {
             let mut places = Places::NONE;
             (0..128_u8).filter(|at| bits >> at & 1 == 1).for_each(|at| places.insert(at));
-            let place = pick(places, |place| weights[usize::from(place)], turn);
+            let place = pick(places, |place| weights[usize::from(place)], draw);
             prop_assert_eq!(place.is_some(), bits != 0);
             prop_assert!(place.is_none_or(|place| places.has(place)));
         }

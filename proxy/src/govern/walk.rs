@@ -17,6 +17,7 @@
 use super::balance;
 pub use super::fault::{AttemptEnd, Fault};
 use super::fault::{Health, Kind, May, Row, Seen};
+pub use super::gate::{At, Gate, Pass, Report, Standing};
 use crate::exchange::places::Places;
 use crate::exchange::plan::Candidate;
 use crate::exchange::refusal::Refusal;
@@ -24,59 +25,6 @@ use crate::exchange::retry::RetryRules;
 use crate::exchange::time::MonoNs;
 
 const NS_PER_MS: u64 = 1_000_000;
-
-/// The moment of a step.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct At {
-    /// Now.
-    pub mono: MonoNs,
-    /// Any number: what is drawn by chance is drawn from it.
-    pub chance: u32,
-}
-
-/// How a candidate stands with breakers and cool-downs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It takes calls.
-    Ready,
-    /// It would take this one too, but is spared while others are ready.
-    Spared,
-    /// It takes none.
-    Resting,
-}
-
-/// What an attempt may be beside an attempt: the probe of an open breaker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pass {
-    /// Of the host's.
-    pub host: bool,
-    /// Of the credential's.
-    pub credential: bool,
-}
-
-/// The breakers, as the walk sees them.
-pub trait Gate {
-    /// How a candidate stands. Changes nothing.
-    fn standing(&self, place: u8) -> Standing;
-
-    /// Begins an attempt; `None` if it rests, or somebody else has become its probe.
-    fn enter(&mut self, place: u8) -> Option<Pass>;
-}
-
-/// What the breaker's words are told of a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// Which one.
-    pub place: u8,
-    /// What it was the probe of.
-    pub pass: Pass,
-    /// Of its host.
-    pub host: Health,
-    /// Of its credential.
-    pub credential: Health,
-    /// How long its credential is not to be asked; 0: it may. Whoever writes it bounds it.
-    pub cool_ms: u64,
-}
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +95,7 @@ pub struct Walk {
     left: Places,
     /// The last instant at which an attempt may begin; set by the first.
     begin_until: Option<MonoNs>,
-    turn: u64,
+    draw: u64,
     stage: Stage,
     answer: Option<Answer>,
     /// What the last attempt is told as, if it gave no answer to tell.
@@ -163,9 +111,10 @@ pub struct Walk {
 // === impl Walk ===
 
 impl Walk {
-    /// A walk over what is left of a plan. `turn` says whose turn it is among equals.
-    pub fn new(left: Places, turn: u64) -> Walk {
-        Walk { left, turn, ..Walk::default() }
+    /// A walk over what is left of a plan. `draw` is its number among the draws of the plan: it
+    /// decides among equals.
+    pub fn new(left: Places, draw: u64) -> Walk {
+        Walk { left, draw, ..Walk::default() }
     }
 
     /// The candidate of the attempt under way, or of the last one.
@@ -280,7 +229,7 @@ impl Walk {
         }
         // Whoever loses a race for a probe is passed over, this time only.
         let mut open = self.left;
-        while let Some(place) = pick(open, self.turn, candidates, gate) {
+        while let Some(place) = pick(open, self.draw, candidates, gate) {
             if let Some(pass) = gate.enter(place) {
                 let until = || later(at.mono, u64::from(rules.budget_ms));
                 self.begin_until.get_or_insert_with(until);
@@ -342,6 +291,12 @@ impl Walk {
     }
 }
 
+/// Whether an end is the last one, and its answer is told as it came.
+pub fn is_told_at_once(end: AttemptEnd, rules: &RetryRules) -> bool {
+    let row = end.row();
+    !allowed(row.again, rules) && !allowed(row.next, rules) && row.seen == Seen::Verbatim
+}
+
 fn allowed(may: May, rules: &RetryRules) -> bool {
     match may {
         May::Yes => true,
@@ -370,9 +325,9 @@ fn later(from: MonoNs, ms: u64) -> MonoNs {
     MonoNs(from.0.saturating_add(ms.saturating_mul(NS_PER_MS)))
 }
 
-/// The candidate whose turn it is, of the best priority that has a ready one. Those that are to be
+/// The candidate that is drawn, of the best priority that has a ready one. Those that are to be
 /// spared are taken only if none is ready at all.
-fn pick(among: Places, turn: u64, candidates: &[Candidate], gate: &impl Gate) -> Option<u8> {
+fn pick(among: Places, draw: u64, candidates: &[Candidate], gate: &impl Gate) -> Option<u8> {
     let (mut ready, mut spared) = (Places::NONE, Places::NONE);
     // The priority of those found so far; what is behind it does not count.
     let (mut of_ready, mut of_spared) = (u16::MAX, u16::MAX);
@@ -395,7 +350,7 @@ fn pick(among: Places, turn: u64, candidates: &[Candidate], gate: &impl Gate) ->
     }
     let chosen = if ready.is_empty() { spared } else { ready };
     let weight = |place: u8| candidates.get(usize::from(place)).map_or(1, |c| c.weight);
-    balance::pick(chosen, weight, turn)
+    balance::pick(chosen, weight, draw)
 }
 
 #[cfg(test)]

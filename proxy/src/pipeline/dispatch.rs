@@ -53,6 +53,9 @@ pub(super) async fn walk<I: Io>(
     walking: &mut Walking,
 ) -> Result<Way<I::Stream>, Unserved> {
     loop {
+        if shard.cut.get() {
+            return Err(after_body(Refusal::ShuttingDown));
+        }
         let (place, fresh) = match walking.next(shard, call) {
             Step::Try { place, fresh } => (place, fresh),
             Step::Wait { until } => {
@@ -72,8 +75,10 @@ pub(super) async fn walk<I: Io>(
             shard.counters.replays.increment();
         }
         open::aim(shard, call, held, (&mut client.model, &client.session), place);
+        let fallbacks = held.record.fallbacks;
         held.record.attempt(call.attempt());
         shard.counters.attempts.increment();
+        shard.counters.fallbacks.add(u64::from(held.record.fallbacks - fallbacks));
         match attempt(shard, client, request, call, held, fresh).await {
             Ok(answer) => return Ok(Way::Comes(answer)),
             Err(Ended::ClientGone) => {
@@ -278,6 +283,8 @@ async fn exchange<I: Io>(
                     if !wait.sent || !leaving::left(shard, client, call, held) {
                         return Err(Ended::ClientGone);
                     }
+                    // It was sent, and is for nobody: it is not sent again.
+                    call.received.let_go();
                     wait.arm(client, call, call.rest(client.timer.tick()));
                 }
             }

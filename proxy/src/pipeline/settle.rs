@@ -216,10 +216,19 @@ fn conclude(stage: Stage, head: &mut Head, outcome: &Outcome, now: Now) {
             Stage::Sent,
             Ending::Exhausted | Ending::Deadline | Ending::UpstreamCut | Ending::Shutdown,
         ) => Release::NothingReceived,
+        // Every attempt had failed when the client left.
+        (Stage::Sent, Ending::ClientLeft) if !may_be_billed(head) => Release::NothingReceived,
         // It was sent, and may well be answered and billed by now: the estimate stands.
         (Stage::Sent, _) => return,
     };
     let_off(head, release);
+}
+
+/// Whether an upstream may bill something of it. Of attempts beyond those listed nobody knows.
+fn may_be_billed(head: &Head) -> bool {
+    let attempts = usize::from(head.attempts);
+    let mut listed = head.listed.iter().take(attempts);
+    attempts > head.listed.len() || listed.any(|attempt| attempt.possibly_billed != 0)
 }
 
 fn count<I: Io>(shard: &Shard<I>, head: &Head, ending: Ending) {

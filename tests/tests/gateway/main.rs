@@ -27,12 +27,15 @@ mod deadlines;
 mod draining;
 #[cfg(test)]
 mod early;
+mod events;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod governed;
 #[cfg(test)]
 mod headers;
+#[cfg(test)]
+mod heartbeats;
 mod hostile;
 #[cfg(test)]
 mod messages;
@@ -42,6 +45,10 @@ mod properties;
 mod replay;
 #[cfg(test)]
 mod seeds;
+#[cfg(test)]
+mod stream_life;
+#[cfg(test)]
+mod streams;
 #[cfg(test)]
 mod upstreams;
 
@@ -79,6 +86,9 @@ fn json(status: &str, fields: &str, body: &str) -> String {
 fn ok() -> String {
     json("200 OK", "", COMPLETION)
 }
+
+/// One attempt a candidate: what an upstream does is seen as it is.
+const ONE_ATTEMPT: &str = "[retry]\nattempts = 1";
 
 /// A client that sends one request and reads its answer.
 fn call(request: impl AsRef<[u8]>) -> Vec<Step> {

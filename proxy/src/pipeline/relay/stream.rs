@@ -98,7 +98,8 @@ impl<'a, I: Io> Streaming<'a, I> {
                 return Err(Unfit::Error);
             }
             if self.flow.has_begun() || self.incoming.body.len() >= LOOK_AHEAD {
-                return Ok(());
+                let over = self.flow.is_terminated() && self.flow.is_empty();
+                return if over { Err(Unfit::Empty) } else { Ok(()) };
             }
             if self.incoming.body.done {
                 let empty = self.flow.is_read() && self.flow.is_empty();
@@ -122,7 +123,7 @@ impl<'a, I: Io> Streaming<'a, I> {
             self.flow.take_in(body);
         }
         if body.done {
-            self.flow.end(true);
+            self.flow.end(true, body);
         }
         Ok(())
     }
@@ -231,8 +232,6 @@ impl<'a, I: Io> Streaming<'a, I> {
         }
         let ending = loop {
             let over = self.over();
-            // Counted before the price is written: so the record knows of the last bytes too.
-            held.record.relayed_bytes += self.flow.clear() as u64;
             self.settle(call, held, over);
             self.pass(&mut out, framing);
             match over {
@@ -262,7 +261,8 @@ impl<'a, I: Io> Streaming<'a, I> {
                 Wait::Some if self.take_in().is_ok() => {}
                 Wait::Left => break Box::pin(self.lost(client, call, held, Lost::Gone)).await,
                 Wait::Stalled => break Ending::WriteStall,
-                _ if terminated => self.ended = true,
+                // Nothing follows an end, and an error that was told is one.
+                _ if terminated || self.flow.is_told_off() => self.ended = true,
                 came => {
                     let refusal = match came {
                         Wait::Late if self.incoming.shard.cut.get() => Refusal::ShuttingDown,
@@ -293,11 +293,13 @@ impl<'a, I: Io> Streaming<'a, I> {
 
     /// Price before the last bytes; before that, what has passed so far, some ten times a second.
     fn settle(&mut self, call: &Call<'_>, held: &mut Held, over: Over) {
+        // What goes next counts: an answer that nobody can read is charged by its bytes.
+        held.record.relayed_bytes += self.flow.clear() as u64;
         let tick = self.incoming.shard.wheel.tick();
-        if let Over::Clean(ending) = over {
+        if self.flow.is_terminated() || matches!(over, Over::Clean(_)) {
+            let failed = self.flow.has_error();
+            let ending = if failed { Ending::UpstreamError } else { Ending::Succeeded };
             self.price(call, held, ending);
-        } else if self.flow.is_terminated() {
-            self.price(call, held, Ending::Succeeded);
         } else if tick != self.noted {
             self.noted = tick;
             let shard = self.incoming.shard;
@@ -307,9 +309,15 @@ impl<'a, I: Io> Streaming<'a, I> {
     }
 
     /// Prices it, by what it said it used, else by the rule of its ending.
-    pub(super) fn price(&self, call: &Call<'_>, held: &mut Held, ending: Ending) {
+    fn price(&self, call: &Call<'_>, held: &mut Held, ending: Ending) {
         let read = (self.flow.usage(), self.flow.said());
         pricing::answer(call, held, &self.incoming, read, ending);
+    }
+
+    /// The same of one of which nothing more comes: what its unfinished event said counts.
+    pub(super) fn close(&mut self, call: &Call<'_>, held: &mut Held, ending: Ending) {
+        self.flow.end(false, &mut self.incoming.body);
+        self.price(call, held, ending);
     }
 
     /// Writes what may go behind whatever `out` holds.
@@ -348,8 +356,7 @@ impl<'a, I: Io> Streaming<'a, I> {
             return ending;
         }
         // Whoever reads the end of it has its confirm, as with any other end.
-        self.flow.end(false);
-        self.price(call, held, ending);
+        self.close(call, held, ending);
         written(out, &self.incoming.shard.buffers);
         beat::write_error(out, call, refusal);
         let (back, sent) = send(client, call, std::mem::take(out)).await;
@@ -392,8 +399,7 @@ impl<'a, I: Io> Streaming<'a, I> {
         ending: Ending,
         (framing, close): (ClientFraming, bool),
     ) -> Delivered {
-        self.flow.end(false);
-        self.price(call, held, ending);
+        self.close(call, held, ending);
         self.incoming.retire();
         self.incoming.shed();
         let clean = matches!(ending, Ending::Succeeded | Ending::UpstreamError);
