@@ -147,3 +147,18 @@ fn behind_a_heartbeat_a_coded_stream_is_none() {
         assert_eq!(text, format!(": keep-alive\n\n{BUSY}"), "the first one's words are told");
     });
 }
+
+#[test]
+fn a_node_that_stops_asks_nobody_else_for_a_stream_that_it_has_cut() {
+    let role = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
+    let acts = vec![say(HEAD), say(role), Act::Signal("asked"), Act::Hang];
+    let client = vec![send(ask()), Step::Wait("asked"), Step::Drain, Step::Answer];
+    let rules = "[deadlines]\ndrain = \"500ms\"\n\
+        [retry]\nattempts = 2\nbackoff = \"0ms\"\npossibly_billed = true\n";
+    transports::each(&of(acts, client).under(rules), |outcome| {
+        outcome.assert_clean();
+        let answer = outcome.answer();
+        assert_eq!((answer.status, answer.code().as_str()), (503, "shutting_down"));
+        assert_eq!((outcome.forwarded(), outcome.records[0].ending), (1, Ending::Shutdown));
+    });
+}
