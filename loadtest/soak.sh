@@ -128,6 +128,8 @@ count = $shards
 driver = "$driver"
 [deadlines]
 pooled = "$pooled"
+# A client that ended its side is known to be gone once a second heartbeat could not be written.
+heartbeat = "2s"
 # One credential gets all the faults there are: it must stay in use, or nothing else would be seen.
 [retry]
 backoff = "10ms"
