@@ -21,6 +21,7 @@ mod arriving;
 mod attribution;
 mod client;
 mod headers;
+mod heading;
 mod held;
 mod leaving;
 mod local;

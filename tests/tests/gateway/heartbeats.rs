@@ -220,12 +220,7 @@ fn what_is_held_back_does_not_postpone_a_beat() {
 #[test]
 fn a_mark_that_comes_after_a_beat_is_left_out() {
     let mark = "\u{feff}";
-    let acts = vec![
-        say(chunked()),
-        s(15),
-        say(chunk(format!("{mark}{CHAT}"))),
-        say(LAST_CHUNK),
-    ];
+    let acts = vec![say(chunked()), s(15), say(chunk(format!("{mark}{CHAT}"))), say(LAST_CHUNK)];
     let outcome = script::run(&over(&ask_with_usage(), acts));
     outcome.assert_clean();
     assert_eq!(outcome.answer().text(), format!("{CHAT_BEAT}{CHAT}"));
@@ -284,9 +279,21 @@ fn a_failure_after_a_beat_is_told_in_the_stream() {
     let lines = busy.replace(',', ",\n");
     let refused = "upstream_invalid";
     let cases: Vec<(&str, Host, &str)> = vec![
-        ("its error", Host::open(vec![Manner::always(json("400 Bad", "", busy).as_bytes())]), "overloaded"),
-        ("an error of lines", Host::open(vec![Manner::always(json("400 Bad", "", &lines).as_bytes())]), refused),
-        ("a long error", Host::open(vec![Manner::always(json("400 Bad", "", &long).as_bytes())]), refused),
+        (
+            "its error",
+            Host::open(vec![Manner::always(json("400 Bad", "", busy).as_bytes())]),
+            "overloaded",
+        ),
+        (
+            "an error of lines",
+            Host::open(vec![Manner::always(json("400 Bad", "", &lines).as_bytes())]),
+            refused,
+        ),
+        (
+            "a long error",
+            Host::open(vec![Manner::always(json("400 Bad", "", &long).as_bytes())]),
+            refused,
+        ),
         ("a whole answer", Host::open(vec![Manner::always(crate::ok().as_bytes())]), refused),
         ("nobody", Host::unreachable(Reach::Refused), "upstream_unreachable"),
     ];

@@ -99,12 +99,19 @@ fn a_break_between_events_is_told_in_the_dialect_and_ends_the_connection() {
         outcome.assert_clean();
         let text = outcome.answer().text();
         let error = text.strip_prefix(body.as_str()).unwrap_or_else(|| panic!("{text}"));
-        assert_eq!((told(dialect, error).as_str(), outcome.clients[0].end), (cut(dialect), End::Fin));
+        assert_eq!(
+            (told(dialect, error).as_str(), outcome.clients[0].end),
+            (cut(dialect), End::Fin)
+        );
         assert!(!text.contains("[DONE]") && !text.contains("message_stop"), "{text}");
         let record = &outcome.records[0];
         assert_eq!((record.ending, record.status), (Ending::UpstreamCut, 200));
         assert_eq!((record.provenance, record.cost_picousd), (Provenance::Estimated, *cost));
-        assert_eq!((record.attempts, outcome.counters.attempts.get()), (1, 1), "nothing is replayed");
+        assert_eq!(
+            (record.attempts, outcome.counters.attempts.get()),
+            (1, 1),
+            "nothing is replayed"
+        );
         assert_ne!(outcome.upstream[0].end, End::Open);
     });
 }
@@ -116,7 +123,10 @@ fn a_break_inside_an_event_breaks_the_body_off() {
         // What is certain of the event has been passed on.
         let begun = match dialect {
             "chat" => "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"more and mo",
-            _ => "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"te",
+            _ => concat!(
+                "event: content_block_delta\n",
+                "data: {\"type\":\"content_block_delta\",\"delta\":{\"te"
+            ),
         };
         for (way, end) in [("ends", Act::Fin), ("is reset", Act::Reset)] {
             for minor in [0, 1] {
@@ -145,7 +155,8 @@ fn a_break_inside_an_event_breaks_the_body_off() {
 fn a_break_in_what_is_held_back_is_told_between_events() {
     let mut scenarios = Vec::new();
     for (dialect, request, body, _) in cut_short() {
-        let begun = if dialect == "chat" { "data: [DO" } else { "event: message_stop\ndata: {\"ty" };
+        let begun =
+            if dialect == "chat" { "data: [DO" } else { "event: message_stop\ndata: {\"ty" };
         let acts = vec![pieces(&[&body, begun]), taken(), Act::Reset];
         scenarios.push(((dialect, body), one_answer(&request, acts)));
     }
@@ -196,9 +207,12 @@ fn nothing_that_follows_a_terminator_matters() {
     for (request, body, cost) in
         [(ask_with_usage(), CHAT, CHAT_COST), (ask_messages(), MESSAGES, MESSAGES_COST)]
     {
-        for (way, end) in
-            [("reset", Act::Reset), ("end", Act::Fin), ("nothing", Act::Hang), ("zz", say("zz\r\n"))]
-        {
+        for (way, end) in [
+            ("reset", Act::Reset),
+            ("end", Act::Fin),
+            ("nothing", Act::Hang),
+            ("zz", say("zz\r\n")),
+        ] {
             let acts = vec![pieces(&[body]), taken(), end];
             let client = vec![
                 send(&request),
@@ -231,7 +245,8 @@ fn nothing_that_follows_a_terminator_matters() {
 #[test]
 fn an_error_after_content_passes_and_is_charged() {
     let body = String::from_utf8(bytes(&row(CASES, "life-mid-error"))).unwrap();
-    let chat = until(CHAT, "finish_reason") + "data: {\"error\":{\"message\":\"x\",\"code\":502}}\n\n";
+    let chat =
+        until(CHAT, "finish_reason") + "data: {\"error\":{\"message\":\"x\",\"code\":502}}\n\n";
     let mut scenarios = Vec::new();
     for (request, body, tokens, cost) in [
         (ask_messages(), body, [50, 1], 150_000),
@@ -343,13 +358,8 @@ fn a_half_closed_client_gets_its_stream() {
         say(chunk(&CHAT[body.len()..])),
         say(LAST_CHUNK),
     ];
-    let client = vec![
-        send(ask_with_usage()),
-        Step::Fin,
-        Step::Signal("ended"),
-        Step::Answer,
-        Step::End,
-    ];
+    let client =
+        vec![send(ask_with_usage()), Step::Fin, Step::Signal("ended"), Step::Answer, Step::End];
     let upstream = vec![Manner::once(acts)];
     transports::each(
         &Scenario { clients: vec![client], upstream, ..Scenario::default() },
@@ -581,8 +591,7 @@ fn a_stop_waits_for_streams_and_tells_those_it_cuts() {
     ];
     for (acts, whole) in [(ending, true), (hanging, false)] {
         let upstream = vec![Manner::once(acts)];
-        let scenario =
-            Scenario { clients: vec![client.clone()], upstream, ..Scenario::default() };
+        let scenario = Scenario { clients: vec![client.clone()], upstream, ..Scenario::default() };
         transports::each(&scenario.under("[deadlines]\ndrain = \"1500ms\""), |outcome| {
             outcome.assert_clean();
             let (text, record) = (outcome.answer().text(), &outcome.records[0]);
@@ -607,10 +616,16 @@ fn a_stream_that_breaks_before_its_content_is_no_answer() {
     let scenario = one_answer(&ask(""), vec![say(bytes(&row)), Act::Fin]);
     transports::each(&scenario.under("[deadlines]\nclient_idle = \"500ms\""), |outcome| {
         outcome.assert_clean();
-        assert_eq!((outcome.answer().status, outcome.answer().code()), (502, "upstream_cut".into()));
+        assert_eq!(
+            (outcome.answer().status, outcome.answer().code()),
+            (502, "upstream_cut".into())
+        );
         let record = &outcome.records[0];
         assert_eq!((record.ending, record.release), (Ending::Exhausted, Release::NothingReceived));
-        assert_eq!((record.listed[0].class, record.listed[0].possibly_billed), (StatusClass::Cut, 1));
+        assert_eq!(
+            (record.listed[0].class, record.listed[0].possibly_billed),
+            (StatusClass::Cut, 1)
+        );
     });
 }
 
