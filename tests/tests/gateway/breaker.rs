@@ -86,7 +86,8 @@ fn a_dead_host_with_a_hundred_keys_costs_few_tries() {
     assert!(outcome.records[1..26].iter().all(|record| record.attempts == 0));
 }
 
-/// Fifty calls at once, at a dead host and a good one behind it: each is served, and what they waste
+/// Fifty calls at once, at a dead host and a good one behind it: each is served, and what they
+/// waste
 /// is bounded by what was begun before the first have failed.
 #[test]
 fn many_calls_at_once_at_a_dead_host_are_all_served() {

@@ -22,9 +22,11 @@ const CORPORA: [&str; 3] = [
 
 /// What stands before a row, so that it is passed on as it comes, and behind it, so that it ends.
 const BEFORE: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"}}]}\n\n";
-const BEHIND: &str = "\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
-                      data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\n\
-                      data: [DONE]\n\n";
+const BEHIND: &str = concat!(
+    "\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+    "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\n",
+    "data: [DONE]\n\n"
+);
 
 /// Places at which a row is cut.
 const CUTS_MAX: usize = 16;

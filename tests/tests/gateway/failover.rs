@@ -183,7 +183,6 @@ fn nobody_else_is_asked_where_the_request_is_at_fault_or_something_was_used() {
 fn a_stream_that_is_no_answer_is_replaced_by_the_next_ones() {
     use StatusClass::{Account, Invalid, Server};
     let stored = |id: &str| bytes(&row(CASES, id));
-    let text = |id: &str| String::from_utf8(stored(id)).unwrap();
     let preamble = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n";
     let error = "data: {\"error\":{\"message\":\"no\",\"code\":\"overloaded_error\"}}\n\n";
     let coded = gzip(error.as_bytes());
@@ -228,7 +227,6 @@ fn a_stream_that_is_no_answer_is_replaced_by_the_next_ones() {
             Server,
         ),
     ];
-    assert_eq!(text("life-200-html").matches("<html>").count(), 1);
     assert_eq!(variants(&row(CASES, "life-200-empty")).len(), 2);
     let mut scenarios = Vec::new();
     for (name, (request, acts), class) in cases {
@@ -391,7 +389,10 @@ fn the_last_answer_is_told_else_the_last_failure() {
 #[test]
 fn what_is_said_of_our_account_is_reworded() {
     let said = "The upstream account behind this gateway cannot serve this call now.";
-    let body = r#"{ "error" : {"code":"insufficient_quota", "message" : "Of org-\"x\"\u00e9", "param":null} , "more":[1]}"#;
+    let body = concat!(
+        r#"{ "error" : {"code":"insufficient_quota", "message" : "Of org-\"x\"\u00e9", "#,
+        r#""param":null} , "more":[1]}"#
+    );
     let reworded = body.replace(r#""Of org-\"x\"\u00e9""#, &format!("\"{said}\""));
     let html = "HTTP/1.1 402 Pay\r\nContent-Type: text/html\r\nX-Theirs: 1\r\nContent-Length: 9\r\n\r\n<p>org-x<";
     let coded = gzip(body.as_bytes());
@@ -581,7 +582,10 @@ candidates = [{ provider = "two-keys", model = "real" }]
 /// The price is that of whoever served: the charge of a failed candidate is gone.
 #[test]
 fn the_one_that_serves_is_the_one_that_is_charged() {
-    let error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"x\"}}\n\n";
+    let error = concat!(
+        "event: error\n",
+        "data: {\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"x\"}}\n\n"
+    );
     let request = ask_messages();
     let request = named(&request.replace("\"claude-a\"", "\"a\""), "claude-m");
     let first = sent(Framing::Chunked, error.as_bytes());
