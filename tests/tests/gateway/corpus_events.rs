@@ -230,16 +230,21 @@ fn event() -> impl Strategy<Value = String> {
 /// A random stream: its text, and what a client sees of it that did not ask for usage.
 fn random_stream() -> impl Strategy<Value = (String, String)> {
     let ends = prop_oneof![Just("\n"), Just("\r\n"), Just("\r")];
-    (prop::collection::vec(event(), 0..12), ends, any::<bool>()).prop_map(|(events, end, marked)| {
-        let role = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
-        let finish =
-            "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
-        let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\n";
-        let mark = if marked { "\u{feff}" } else { "" };
-        let begun = format!("{mark}{role}{BEFORE}{}{finish}", events.concat());
-        let with = |usage: &str| format!("{begun}{usage}data: [DONE]\n\n").replace('\n', end);
-        (with(usage), with(""))
-    })
+    (prop::collection::vec(event(), 0..12), ends, any::<bool>()).prop_map(
+        |(events, end, marked)| {
+            let role = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
+            let finish =
+                "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+            let usage = concat!(
+                "data: {\"choices\":[],",
+                "\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\n"
+            );
+            let mark = if marked { "\u{feff}" } else { "" };
+            let begun = format!("{mark}{role}{BEFORE}{}{finish}", events.concat());
+            let with = |usage: &str| format!("{begun}{usage}data: [DONE]\n\n").replace('\n', end);
+            (with(usage), with(""))
+        },
+    )
 }
 
 /// A body in chunks of these sizes, again and again.

@@ -394,7 +394,10 @@ fn what_is_said_of_our_account_is_reworded() {
         r#""param":null} , "more":[1]}"#
     );
     let reworded = body.replace(r#""Of org-\"x\"\u00e9""#, &format!("\"{said}\""));
-    let html = "HTTP/1.1 402 Pay\r\nContent-Type: text/html\r\nX-Theirs: 1\r\nContent-Length: 9\r\n\r\n<p>org-x<";
+    let html = concat!(
+        "HTTP/1.1 402 Pay\r\nContent-Type: text/html\r\nX-Theirs: 1\r\n",
+        "Content-Length: 9\r\n\r\n<p>org-x<"
+    );
     let coded = gzip(body.as_bytes());
     let head = format!(
         "HTTP/1.1 402 Pay\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n\
