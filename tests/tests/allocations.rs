@@ -32,8 +32,8 @@ const KEY: &str = "sk-test";
 const WARM_UP: usize = 300;
 const CALLS: usize = 1_000;
 
-/// Task, streams and scratch of a connection, and of its upstream's: less than a buffer. The future of
-/// a connection is half of it (4,096 at most: a stream is read where a whole answer is).
+/// Task, streams and scratch of a connection, and of its upstream's: less than a buffer. Half of
+/// it is the connection's future (4,096 at most).
 const TASK_BYTES_MAX: u64 = 15 * 512;
 
 /// No answer of a test takes this long.
