@@ -4,6 +4,7 @@ use super::client::{self, Ask};
 use super::world::World;
 use super::{Failure, charged, events, expect, noted, receipt, same, settled, show_stream};
 use store::ending::Ending;
+use store::record::flag;
 
 const BODY: &str = r#"{"model":"claude-haiku-4-5","max_tokens":256,"stream":true,
     "messages":[{"role":"user","content":"hello"}]}"#;
@@ -19,6 +20,8 @@ pub(super) fn show(world: &World, say: &mut dyn FnMut(&str)) -> Result<u64, Fail
     let record = settled(world, &answer)?;
     receipt(world, &record, say);
     expect(record.ending == Ending::Succeeded, "call 3 succeeds")?;
+    expect(record.has(flag::STREAM), "its record says that it was a stream")?;
+    expect(record.has(flag::TERMINATED), "and that it came to its terminator")?;
     let entry = noted(world, &answer)?;
     expect(entry.events_sent == events::count(&answer.body) as u64, "no event is missing")?;
     same(&answer.body, &entry)?;

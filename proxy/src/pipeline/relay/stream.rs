@@ -26,6 +26,7 @@ use crate::pipeline::leaving;
 use crate::pipeline::open::Call;
 use codec::http1;
 use std::time::Duration;
+use store::record::flag;
 
 /// How long the end of a body may take after the stream's own end: it mostly is in the same
 /// packet, and a connection whose answer has ended can be used again.
@@ -212,6 +213,10 @@ impl<'a, I: Io> Streaming<'a, I> {
 
     /// Prices it, by what it said it used, else by the rule of its ending.
     fn price(&self, call: &Call<'_>, held: &mut Held, ending: Ending) {
+        held.record.set(flag::STREAM);
+        if self.flow.is_terminated() {
+            held.record.set(flag::TERMINATED);
+        }
         let read = (self.flow.usage(), self.flow.said());
         pricing::answer(call, held, &self.incoming, read, ending);
     }
