@@ -3,7 +3,7 @@
 #
 # Starts a stand-in and tollgate, sends `loadtest mix` for some time and samples resident memory,
 # descriptors and threads of the gateway once a second. Passes only if the mix saw expected
-# outcomes alone, memory at the end is at most 2 % above that at 20 s, and once the clients are
+# outcomes alone, every answer of 200 with the bytes the stand-in sends, memory at the end is at most 2 % above that at 20 s, and once the clients are
 # gone the descriptors are those of before, the gauges are 0, no buffer is missing, no panic was
 # counted, the gateway is idle and ends with exit code 0. Bodies of a megabyte come and go with
 # their memory, so each of the two figures is the median of nine samples: 16 to 24 s, and the last.
@@ -14,7 +14,7 @@ set -euo pipefail
 
 seconds=60 connections=200 shards=2 driver=uring faults=30 bin=target/release tollgate= keep=
 here=$(cd "$(dirname "$0")" && pwd)
-growth=2 pooled=5s
+growth=2 pooled=5s classes=faults
 usage() {
     cat <<'TEXT'
 usage: loadtest/soak.sh [options]
@@ -23,6 +23,7 @@ usage: loadtest/soak.sh [options]
   --shards N           shards of the gateway (default 2)
   --driver D           uring or epoll (default uring)
   --faults F           faulty part of the traffic, as `loadtest mix` takes it (default 30)
+  --classes LIST       files of loadtest/mixes, of faults and streams (default faults)
   --growth P           percent by which memory may grow after 20 s (default 2)
   --pooled D           age of a pooled upstream connection (default 5s)
   --bin DIR            where loadtest, standin and tollgate are (default target/release)
@@ -41,6 +42,7 @@ while [ $# -gt 0 ]; do
     --shards) shards=$2 ;;
     --driver) driver=$2 ;;
     --faults) faults=$2 ;;
+    --classes) classes=$2 ;;
     --growth) growth=$2 ;;
     --pooled) pooled=$2 ;;
     --bin) bin=$2 ;;
@@ -132,6 +134,11 @@ kind = "openai"
 base_url = "http://127.0.0.1:$standin/v1"
 credentials = [{ name = "a", key = "file:$work/upstream-key" }]
 models = ["*"]
+[[provider]]
+name = "claude"
+kind = "anthropic"
+base_url = "http://127.0.0.1:$standin"
+credentials = [{ name = "a", key = "file:$work/upstream-key" }]
 [[key]]
 name = "soak"
 sha256 = "$(printf %s caller | sha256sum | cut -d' ' -f1)"
@@ -157,8 +164,11 @@ at_rest() { # seconds to wait, descriptors: whether all is as before the clients
 at_rest 15 '' || { echo "soak.sh: the gateway does not come to rest before the run" >&2; exit 1; }
 before=$(descriptors) threads_before=$(threads) rss_before=$(rss)
 
+files=()
+IFS=, read -ra names <<<"$classes"
+for name in "${names[@]}"; do files+=(--classes "$here/mixes/$name.toml"); done
 "$bin/loadtest" mix --target "127.0.0.1:$data" --key caller --connections "$connections" \
-    --classes "$here/mixes/faults.toml" --seconds "$seconds" --faults "$faults" >"$work/mix.txt" 2>"$work/mix.err" &
+    "${files[@]}" --check --messages-prefix claude/ --seconds "$seconds" --faults "$faults" >"$work/mix.txt" 2>"$work/mix.err" &
 mix_pid=$!
 start=$(date +%s%N) bad=0 second=0
 : >"$work/samples"
@@ -183,7 +193,7 @@ after=$(descriptors)
 ticks_before=$(ticks)
 sleep 2
 idle=$(($(ticks) - ticks_before))
-echo "driver $driver, $shards shards, $connections connections, $seconds s, faults $faults"
+echo "driver $driver, $shards shards, $connections connections, $seconds s, faults $faults of $classes"
 awk 'NR == 1 || /requests|answered/' "$work/mix.txt" | head -3
 echo "resident before the run  $rss_before KiB"
 echo "resident at 20 s         $rss_20 KiB (sample $(around 20 20 2))"

@@ -33,6 +33,8 @@ pub struct ClientSaw {
     pub flooded: usize,
     /// Bytes that were there at each mark.
     pub marks: Vec<usize>,
+    /// What each read brought, and when, in virtual milliseconds; nothing on sockets.
+    pub heard: Vec<(u64, Vec<u8>)>,
     /// Steps that could not be played.
     pub faults: Vec<String>,
 }
@@ -57,6 +59,8 @@ pub struct Outcome {
     pub clients: Vec<ClientSaw>,
     /// By connection, in the order they were taken.
     pub upstream: Vec<UpstreamSaw>,
+    /// The same of each further host.
+    pub hosts: Vec<Vec<UpstreamSaw>>,
     /// The shard's counters after its end.
     pub counters: Arc<Counters>,
     /// Records of exchanges, in the order they were settled.
@@ -88,7 +92,12 @@ impl Outcome {
         self.upstream.iter().flat_map(|connection| &connection.requests)
     }
 
-    /// How many.
+    /// All requests a further host got.
+    pub fn requests_of(&self, host: usize) -> impl Iterator<Item = &Asked> {
+        self.hosts[host].iter().flat_map(|connection| &connection.requests)
+    }
+
+    /// How many the upstream got.
     #[must_use]
     pub fn forwarded(&self) -> usize {
         self.requests().count()
@@ -128,7 +137,7 @@ impl Outcome {
             let surplus = String::from_utf8_lossy(&client.surplus);
             assert!(client.surplus.is_empty(), "surplus {surplus:?} in {client:?}");
         }
-        for connection in &self.upstream {
+        for connection in self.upstream.iter().chain(self.hosts.iter().flatten()) {
             assert_eq!(connection.faults, Vec::<String>::new(), "{connection:?}");
         }
         assert!(self.inside.is_none_or(|inside| inside.left_open == 0), "left by the drain");

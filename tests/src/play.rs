@@ -133,7 +133,10 @@ impl<W: Wire> Client<'_, W> {
         }
         match self.wire.read().await {
             Ok(bytes) if bytes.is_empty() => (self.ended, self.saw.end) = (true, End::Fin),
-            Ok(bytes) => self.inbox.extend_from_slice(&bytes),
+            Ok(bytes) => {
+                self.inbox.extend_from_slice(&bytes);
+                self.saw.heard.extend(self.wire.now_ms().map(|now| (now, bytes)));
+            }
             Err(Fault::Reset) => (self.ended, self.saw.end) = (true, End::Reset),
             Err(Fault::TimedOut) => {
                 let start = String::from_utf8_lossy(&self.inbox[..self.inbox.len().min(300)]);

@@ -15,8 +15,19 @@ pub struct Scenario {
     pub upstream: Vec<Manner>,
     /// Whether the upstream can be reached.
     pub reach: Reach,
+    /// Further upstreams. In the configuration `{1}` is the address of the first of them.
+    pub hosts: Vec<Host>,
     /// Whether the log takes no records.
     pub ledger_fails: bool,
+}
+
+/// One more upstream.
+#[derive(Clone, Debug, Default)]
+pub struct Host {
+    /// How it treats each connection.
+    pub manners: Vec<Manner>,
+    /// Whether it can be reached.
+    pub reach: Reach,
 }
 
 /// Whether the upstream can be reached.
@@ -156,6 +167,22 @@ impl Scenario {
         self.config.push_str(config);
         self.config.push('\n');
         self
+    }
+}
+
+// === impl Host ===
+
+impl Host {
+    /// One that listens.
+    #[must_use]
+    pub fn open(manners: Vec<Manner>) -> Host {
+        Host { manners, reach: Reach::Open }
+    }
+
+    /// One that cannot be reached.
+    #[must_use]
+    pub fn unreachable(reach: Reach) -> Host {
+        Host { manners: Vec::new(), reach }
     }
 }
 

@@ -34,6 +34,19 @@ pub fn upstream_at() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 9000))
 }
 
+/// Where the further upstreams of a scenario listen.
+#[must_use]
+pub fn hosts_at(scenario: &Scenario) -> Vec<SocketAddr> {
+    let port = |nth: usize| u16::try_from(9001 + nth).expect("few hosts");
+    (0..scenario.hosts.len()).map(|nth| ([127, 0, 0, 1], port(nth)).into()).collect()
+}
+
+/// The configuration of a scenario.
+#[must_use]
+pub fn config(scenario: &Scenario) -> Config {
+    setting::config_of(upstream_at(), &hosts_at(scenario), &scenario.config)
+}
+
 /// What has happened.
 #[derive(Clone)]
 struct Board {
@@ -44,8 +57,7 @@ struct Board {
 /// Plays a scenario.
 #[must_use]
 pub fn run(scenario: &Scenario) -> Outcome {
-    let config = setting::config(upstream_at(), &scenario.config);
-    run_in(&ScriptWorld::new(1), &config, scenario)
+    run_in(&ScriptWorld::new(1), &config(scenario), scenario)
 }
 
 /// Plays a scenario in a world that may have been given faults of its own, under a configuration
@@ -69,9 +81,9 @@ pub fn run_prepared(
 /// Plays a scenario while the first client's connection meets a defect.
 #[must_use]
 pub fn run_with_faults(scenario: &Scenario, faults: Faults) -> Outcome {
-    let config = setting::config(upstream_at(), &scenario.config);
     let world = ScriptWorld::new(1);
-    run_over(&world, FaultyIo::new(world.io(), faults), &config, scenario, |_| {})
+    let io = FaultyIo::new(world.io(), faults);
+    run_over(&world, io, &config(scenario), scenario, |_| {})
 }
 
 fn run_over<I: Io<Listener = ScriptListener>>(
@@ -86,7 +98,11 @@ fn run_over<I: Io<Listener = ScriptListener>>(
     let listener = world.listen(gateway_at()).expect("a free address");
     prepare(world);
     let board = Board { seen: Rc::default(), mailbox: kit.mailbox.clone() };
-    let upstream = open_upstream(world, scenario, &board);
+    let upstream =
+        open_upstream(world, upstream_at(), (&scenario.upstream, scenario.reach), &board);
+    let hosts: Vec<Connections> = std::iter::zip(hosts_at(scenario), &scenario.hosts)
+        .map(|(at, host)| open_upstream(world, at, (&host.manners, host.reach), &board))
+        .collect();
     let shard = thread::shard(io, setup);
     let served = Rc::new(Cell::new(false));
     let (serving, done) = (shard.clone(), served.clone());
@@ -114,7 +130,8 @@ fn run_over<I: Io<Listener = ScriptListener>>(
     assert!(counters.panics.get() > 0 || buffers.lent() == 0, "{} buffers lent", buffers.lent());
     Outcome {
         clients,
-        upstream: upstream.iter().map(|saw| saw.borrow().clone()).collect(),
+        upstream: upstream.seen(),
+        hosts: hosts.iter().map(Connections::seen).collect(),
         counters,
         records,
         refusals,
@@ -139,20 +156,25 @@ fn drain(world: &ScriptWorld, kit: &Kit, served: &Rc<Cell<bool>>) -> u64 {
 struct Connections(Rc<RefCell<Vec<Rc<RefCell<UpstreamSaw>>>>>);
 
 impl Connections {
-    fn iter(&self) -> impl Iterator<Item = Rc<RefCell<UpstreamSaw>>> {
-        self.0.borrow().clone().into_iter()
+    fn seen(&self) -> Vec<UpstreamSaw> {
+        self.0.borrow().iter().map(|saw| saw.borrow().clone()).collect()
     }
 }
 
-fn open_upstream(world: &ScriptWorld, scenario: &Scenario, board: &Board) -> Connections {
+fn open_upstream(
+    world: &ScriptWorld,
+    at: SocketAddr,
+    (manners, reach): (&[Manner], Reach),
+    board: &Board,
+) -> Connections {
     let connections = Rc::new(RefCell::new(Vec::new()));
-    match scenario.reach {
+    match reach {
         Reach::Refused => {}
-        Reach::BlackHole => world.set_black_hole(upstream_at()),
+        Reach::BlackHole => world.set_black_hole(at),
         Reach::Open => {
-            let listener = world.serve(upstream_at()).expect("a free address");
+            let listener = world.serve(at).expect("a free address");
             let (io, board) = (world.io(), board.clone());
-            let (manners, list) = (scenario.upstream.clone(), connections.clone());
+            let (manners, list) = (manners.to_vec(), connections.clone());
             world.spawn(async move {
                 loop {
                     // An accept that timed out in virtual time is simply begun again.
@@ -244,6 +266,10 @@ impl Wire for ScriptWire {
         self.io.sleep(Duration::from_nanos(1)).await;
     }
 
+    fn now_ms(&self) -> Option<u64> {
+        Some(self.io.now().mono.0 / 1_000_000)
+    }
+
     async fn pause(&mut self, span: Duration) {
         self.io.sleep(span).await;
     }
@@ -281,9 +307,8 @@ pub fn run_splits<T: PartialEq + std::fmt::Debug>(
     digest: impl Fn(&Outcome) -> T,
 ) {
     use crate::scenario::Split;
-    let whole = scenario(Split::Whole);
-    let config = setting::config(upstream_at(), &whole.config);
-    let play = |split: Split| digest(&run_in(&ScriptWorld::new(1), &config, &scenario(split)));
+    // Compiled anew each time: breakers belong to a configuration.
+    let play = |split: Split| digest(&run(&scenario(split)));
     let expected = play(Split::Whole);
     // A long input is cut at evenly spread places only, and at none byte by byte.
     let step = len / SPLITS_MAX + 1;

@@ -61,6 +61,15 @@ const PRICES: &str = r#"{"version": 7, "models": [{"provider": "up", "model": "a
     "tiers": [{"above_input": 0, "input": 3000000, "cache_write_5m": 3750000,
     "cache_write_1h": 6000000, "output": 15000000}]}]}"#;
 
+/// The same, where `{1}` in it stands for the first of these addresses.
+#[must_use]
+pub fn config_of(upstream: SocketAddr, hosts: &[SocketAddr], more: &str) -> Config {
+    let named = hosts.iter().enumerate().fold(more.to_owned(), |text, (nth, at)| {
+        text.replace(&format!("{{{}}}", nth + 1), &at.to_string())
+    });
+    config(upstream, &named)
+}
+
 /// Compiles the usual configuration with `more` behind it.
 #[must_use]
 pub fn config(upstream: SocketAddr, more: &str) -> Config {

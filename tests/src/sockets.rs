@@ -3,7 +3,7 @@
 
 use crate::outcome::{ClientSaw, Outcome, UpstreamSaw};
 use crate::play;
-use crate::scenario::{Act, Reach, Scenario, Step};
+use crate::scenario::{Act, Manner, Reach, Scenario, Step};
 use crate::script::manner_of;
 use crate::setting;
 use crate::wire::{Fault, Wire};
@@ -33,8 +33,14 @@ const OFFER: Duration = Duration::from_millis(300);
 pub fn run(choice: Choice, scenario: &Scenario) -> Option<Outcome> {
     let mailbox = Mailbox::default();
     let board = Board::of(scenario, &mailbox);
-    let upstream = Upstream::open(scenario, &board);
-    let config = setting::config(upstream.at, &scenario.config);
+    let upstream = Upstream::open((&scenario.upstream, scenario.reach), &board);
+    let hosts: Vec<Upstream> = scenario
+        .hosts
+        .iter()
+        .map(|host| Upstream::open((&host.manners, host.reach), &board))
+        .collect();
+    let at: Vec<SocketAddr> = hosts.iter().map(|host| host.at).collect();
+    let config = setting::config_of(upstream.at, &at, &scenario.config);
     let (setup, kit) = setting::setup(&config, choice, mailbox, scenario.ledger_fails);
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let gateway = listener.local_addr().expect("an address");
@@ -49,6 +55,7 @@ pub fn run(choice: Choice, scenario: &Scenario) -> Option<Outcome> {
         Err(error) if choice == Choice::Uring => {
             eprintln!("the kernel refuses io_uring ({error}): not played on it");
             upstream.close();
+            hosts.into_iter().for_each(|host| drop(host.close()));
             return None;
         }
         Err(error) => panic!("no runtime: {error}"),
@@ -61,9 +68,10 @@ pub fn run(choice: Choice, scenario: &Scenario) -> Option<Outcome> {
     }
     assert!(shard.join().is_ok(), "{choice:?}: the shard's thread panicked");
     let upstream = upstream.close();
+    let hosts = hosts.into_iter().map(Upstream::close).collect();
     let counters = kit.counters.clone();
     let (records, refusals) = kit.settled();
-    Some(Outcome { clients, upstream, counters, records, refusals, inside: None })
+    Some(Outcome { clients, upstream, hosts, counters, records, refusals, inside: None })
 }
 
 fn play_clients(gateway: SocketAddr, scenario: &Scenario, board: &Board) -> Vec<ClientSaw> {
@@ -89,14 +97,13 @@ struct Upstream {
 }
 
 impl Upstream {
-    fn open(scenario: &Scenario, board: &Board) -> Upstream {
+    fn open((manners, reach): (&[Manner], Reach), board: &Board) -> Upstream {
         let closing = Arc::new(AtomicBool::new(false));
-        match scenario.reach {
+        match reach {
             Reach::Open => {}
             Reach::Refused => {
-                let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-                let at = listener.local_addr().expect("an address");
-                return Upstream { at, closing, accepting: None, _held: Vec::new() };
+                let (at, held) = closed_port();
+                return Upstream { at, closing, accepting: None, _held: held };
             }
             Reach::BlackHole => {
                 let (at, held) = black_hole();
@@ -105,7 +112,7 @@ impl Upstream {
         }
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let at = listener.local_addr().expect("an address");
-        let (manners, board, over) = (scenario.upstream.clone(), board.clone(), closing.clone());
+        let (manners, board, over) = (manners.to_vec(), board.clone(), closing.clone());
         let accepting = thread::spawn(move || {
             let mut players = Vec::new();
             while let Ok((stream, _)) = listener.accept() {
@@ -133,6 +140,16 @@ impl Upstream {
         drop(TcpStream::connect(self.at));
         accepting.join().expect("the upstream ends")
     }
+}
+
+/// A port that nobody listens on, and nobody else is given meanwhile.
+fn closed_port() -> (SocketAddr, Vec<Socket>) {
+    let kind = socket2::Type::STREAM;
+    let socket = Socket::new(socket2::Domain::IPV4, kind, Some(socket2::Protocol::TCP));
+    let socket = socket.expect("a socket");
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
+    let address = socket.local_addr().expect("an address").as_socket().expect("an address");
+    (address, vec![socket])
 }
 
 /// A listener whose backlog is full: the kernel drops the handshake without a word.
@@ -176,7 +193,8 @@ impl Board {
             Step::Signal(what) | Step::Wait(what) => Some(*what),
             _ => None,
         });
-        let turns = scenario.upstream.iter().flat_map(|manner| &manner.turns);
+        let others = scenario.hosts.iter().flat_map(|host| &host.manners);
+        let turns = scenario.upstream.iter().chain(others).flat_map(|manner| &manner.turns);
         let acts = turns.flat_map(|turn| &turn.acts).filter_map(|act| match act {
             Act::Signal(what) | Act::Wait(what) => Some(*what),
             _ => None,
@@ -243,6 +261,10 @@ impl Wire for SocketWire {
 
     async fn settle(&mut self) {
         thread::yield_now();
+    }
+
+    fn now_ms(&self) -> Option<u64> {
+        None
     }
 
     async fn pause(&mut self, span: Duration) {

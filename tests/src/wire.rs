@@ -26,6 +26,8 @@ pub(crate) trait Wire {
     fn reset(&mut self);
     /// Lets everybody else do what they can, where that can be known.
     async fn settle(&mut self);
+    /// Milliseconds since the beginning, where time is virtual.
+    fn now_ms(&self) -> Option<u64>;
     /// Lets time pass.
     async fn pause(&mut self, span: Duration);
     /// Tells the shard to drain.

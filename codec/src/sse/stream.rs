@@ -140,9 +140,8 @@ impl StreamScan {
     #[must_use]
     pub fn usage(&self) -> UsageEnvelope {
         let mut usage = envelope(&self.tally.usage);
-        if !self.tally.reported {
-            usage.provenance = Provenance::Missing;
-        }
+        let reported = self.tally.reported;
+        usage.provenance = if reported { Provenance::Reported } else { Provenance::Missing };
         if self.tally.content {
             usage.note_content();
         }

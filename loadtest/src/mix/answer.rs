@@ -1,6 +1,7 @@
 //! Answers as they arrive on a client's connection, one after the other. Keeps a head that is not
 //! whole and nothing of the bodies. Bound: `HEAD_BYTES_MAX`.
 
+use super::content::{Look, Seen};
 use crate::wire::{BodyReader, Framing, Head};
 
 /// Largest head that is waited for.
@@ -12,7 +13,7 @@ pub(super) enum Progress {
     /// All bytes were taken, the answer is not over.
     More,
     /// It is over, after so many of the bytes given.
-    Over { status: u16, last: bool, used: usize },
+    Over { status: u16, last: bool, used: usize, seen: Option<Seen> },
     /// It cannot be framed.
     Invalid,
 }
@@ -23,7 +24,7 @@ pub(super) enum AtEnd {
     /// No byte of it had come.
     Nothing,
     /// It ends by that.
-    Over { status: u16 },
+    Over { status: u16, seen: Option<Seen> },
     /// It is cut.
     Cut,
 }
@@ -33,6 +34,8 @@ pub(super) enum AtEnd {
 pub(super) struct AnswerReader {
     held: Vec<u8>,
     present: Option<Present>,
+    /// Content is looked at, not only framed.
+    pub(super) looks: bool,
 }
 
 #[derive(Debug)]
@@ -41,6 +44,7 @@ struct Present {
     /// The connection ends behind it.
     last: bool,
     body: BodyReader,
+    look: Option<Look>,
 }
 
 impl AnswerReader {
@@ -79,7 +83,7 @@ impl AnswerReader {
     pub(super) fn end(&mut self, reset: bool) -> AtEnd {
         match &self.present {
             Some(present) if present.body.ends_with_close() && !reset => {
-                AtEnd::Over { status: present.status }
+                AtEnd::Over { status: present.status, seen: present.seen() }
             }
             Some(_) => AtEnd::Cut,
             None if self.held.is_empty() => AtEnd::Nothing,
@@ -100,7 +104,8 @@ impl AnswerReader {
             let last = framing == Framing::UntilClose
                 || head.start_line().starts_with(b"HTTP/1.0")
                 || head.field("connection").is_some_and(|v| v.eq_ignore_ascii_case(b"close"));
-            self.present = Some(Present { status, last, body: BodyReader::new(framing) });
+            let look = self.looks.then(|| Look::new(streams(&head)));
+            self.present = Some(Present { status, last, body: BodyReader::new(framing), look });
             break;
         }
         Ok(at)
@@ -108,15 +113,33 @@ impl AnswerReader {
 
     fn body(&mut self, bytes: &[u8], before: usize) -> Progress {
         let Some(present) = &mut self.present else { return Progress::More };
-        let Ok(used) = present.body.feed(bytes, |_| {}) else { return Progress::Invalid };
+        let Present { body, look, .. } = present;
+        let framed = match look {
+            Some(look) => body.feed(bytes, |piece| look.add(piece)),
+            None => body.feed(bytes, |_| {}),
+        };
+        let Ok(used) = framed else { return Progress::Invalid };
         if !present.body.done() {
             return Progress::More;
         }
-        let over =
-            Progress::Over { status: present.status, last: present.last, used: before + used };
+        let Present { status, last, .. } = *present;
+        let over = Progress::Over { status, last, used: before + used, seen: present.seen() };
         self.present = None;
         over
     }
+}
+
+impl Present {
+    fn seen(&self) -> Option<Seen> {
+        self.look.as_ref().map(Look::seen)
+    }
+}
+
+fn streams(head: &Head<'_>) -> bool {
+    const STREAM: &[u8] = b"text/event-stream";
+    head.field("content-type")
+        .and_then(|value| value.get(..STREAM.len()))
+        .is_some_and(|value| value.eq_ignore_ascii_case(STREAM))
 }
 
 #[cfg(test)]
@@ -139,7 +162,7 @@ mod tests {
                 while !part.is_empty() {
                     match reader.feed(part) {
                         Progress::More => break,
-                        Progress::Over { status, last, used } => {
+                        Progress::Over { status, last, used, .. } => {
                             seen.push((status, last));
                             part = &part[used..];
                         }
@@ -158,7 +181,7 @@ mod tests {
             ("", false, AtEnd::Nothing),
             ("HTTP/1.1 2", false, AtEnd::Cut),
             ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", false, AtEnd::Cut),
-            ("HTTP/1.1 200 OK\r\n\r\nab", false, AtEnd::Over { status: 200 }),
+            ("HTTP/1.1 200 OK\r\n\r\nab", false, AtEnd::Over { status: 200, seen: None }),
             ("HTTP/1.1 200 OK\r\n\r\nab", true, AtEnd::Cut),
         ] {
             let mut reader = AnswerReader::default();

@@ -1,6 +1,7 @@
 //! What became of the requests of each class. Bound: `EXAMPLES_MAX` unexpected outcomes are
 //! remembered per class, the rest counted.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -17,6 +18,14 @@ const EXAMPLES_MAX: usize = 3;
 pub(super) enum Outcome {
     /// A whole answer.
     Status(u16),
+    /// A whole stream, its terminator included.
+    Stream,
+    /// A stream that ends in order, its last event an error.
+    StreamError,
+    /// A stream that ends in order with neither.
+    StreamOpen,
+    /// An answer with other content than the stand-in sends.
+    Differs,
     /// The connection ended within the answer.
     Cut,
     /// It ended before a byte of the answer.
@@ -33,15 +42,37 @@ pub(super) enum Outcome {
 
 impl Outcome {
     /// Its name in classes and reports.
-    pub(super) fn name(self) -> String {
+    pub(super) fn name(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Outcome::Status(200) => "200",
+            Outcome::Status(status) => return Cow::Owned(status.to_string()),
+            Outcome::Stream => "stream",
+            Outcome::StreamError => "stream-error",
+            Outcome::StreamOpen => "stream-open",
+            Outcome::Differs => "differs",
+            Outcome::Cut => "cut",
+            Outcome::Closed => "closed",
+            Outcome::Invalid => "invalid",
+            Outcome::TimedOut => "timed-out",
+            Outcome::Left => "left",
+            Outcome::Unreachable => "unreachable",
+        })
+    }
+
+    /// Whether it is an answer that came to its end.
+    pub(super) fn answered(self) -> bool {
         match self {
-            Outcome::Status(status) => status.to_string(),
-            Outcome::Cut => "cut".to_owned(),
-            Outcome::Closed => "closed".to_owned(),
-            Outcome::Invalid => "invalid".to_owned(),
-            Outcome::TimedOut => "timed-out".to_owned(),
-            Outcome::Left => "left".to_owned(),
-            Outcome::Unreachable => "unreachable".to_owned(),
+            Outcome::Status(_)
+            | Outcome::Stream
+            | Outcome::StreamError
+            | Outcome::StreamOpen
+            | Outcome::Differs => true,
+            Outcome::Cut
+            | Outcome::Closed
+            | Outcome::Invalid
+            | Outcome::TimedOut
+            | Outcome::Left
+            | Outcome::Unreachable => false,
         }
     }
 }
@@ -86,7 +117,7 @@ impl Book {
         let page = &mut self.pages[class];
         let count = page.outcomes.entry(outcome).or_insert(0);
         *count += 1;
-        if let Outcome::Status(_) = outcome {
+        if outcome.answered() {
             record(page.latency_us.get_or_insert_with(histogram), latency);
         }
         if !expects(&classes[class], outcome) {
@@ -99,9 +130,6 @@ impl Book {
 }
 
 fn expects(class: &Class, outcome: Outcome) -> bool {
-    // the usual answer is compared as bytes: a name would be built for every request of a run
-    match outcome {
-        Outcome::Status(200) => class.expect.iter().any(|name| name == "200"),
-        other => class.expect.contains(&other.name()),
-    }
+    let name = outcome.name();
+    class.expect.iter().any(|expected| *expected == name)
 }

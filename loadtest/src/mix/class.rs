@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
+use crate::standin::Dialect;
+
 const BUILT_IN: &str = include_str!("../../mixes/faults.toml");
 
 /// A file of classes.
@@ -64,6 +66,12 @@ impl Group {
 pub(super) struct Request {
     /// Model in the body; `None` takes the run's.
     pub(super) model: Option<String>,
+    /// The path, and the body that goes with it.
+    pub(super) dialect: Spoken,
+    /// Asks for a stream …
+    pub(super) stream: bool,
+    /// … and in chat for its usage.
+    pub(super) include_usage: bool,
     pub(super) body_bytes: Option<usize>,
     pub(super) key: Key,
     pub(super) chunked: bool,
@@ -85,10 +93,32 @@ pub(super) struct Request {
     pub(super) every_ms: u64,
     /// Leaves.
     pub(super) leave: Option<Leave>,
-    /// Milliseconds between the last byte sent and leaving.
+    /// Milliseconds between the last byte sent and leaving; with `in-answer` between the first
+    /// byte received and leaving.
     pub(super) leave_after_ms: u64,
     /// Leaves by a reset.
     pub(super) reset: bool,
+}
+
+/// What is spoken.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Spoken {
+    #[default]
+    Chat,
+    Messages,
+    CountTokens,
+}
+
+impl Spoken {
+    /// The stand-in's name for it.
+    pub(super) fn dialect(self) -> Dialect {
+        match self {
+            Spoken::Chat => Dialect::Chat,
+            Spoken::Messages => Dialect::Messages,
+            Spoken::CountTokens => Dialect::CountTokens,
+        }
+    }
 }
 
 /// The caller's credential.

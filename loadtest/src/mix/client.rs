@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::answer::{AnswerReader, AtEnd, Progress};
 use super::book::Outcome;
 use super::class::Leave;
+use super::content::Seen;
 use super::request::Prepared;
 use crate::clock;
 use crate::loopback;
@@ -85,6 +86,7 @@ impl Client {
             self.finish(Outcome::Unreachable, tools);
             return;
         }
+        self.reader.looks = tools.prepared[class].looks();
         self.send(tools);
     }
 
@@ -192,15 +194,22 @@ impl Client {
                 self.hang_up();
                 return;
             };
-            if tools.prepared[job.class].leave == Some(Leave::InAnswer) {
-                self.leave(tools);
-                return;
+            let prepared = &tools.prepared[job.class];
+            if prepared.leave == Some(Leave::InAnswer) {
+                let after = Duration::from_millis(prepared.leave_after_ms);
+                if after.is_zero() {
+                    self.leave(tools);
+                    return;
+                }
+                if self.wake_at.is_none() {
+                    self.wake(after, tools);
+                }
             }
             match self.reader.feed(bytes) {
                 Progress::More => return,
-                Progress::Over { status, last, used } => {
+                Progress::Over { status, last, used, seen } => {
                     bytes = &bytes[used..];
-                    self.answered(status, last, tools);
+                    self.answered(status, seen, last, tools);
                     if self.stream.is_none() {
                         return;
                     }
@@ -213,17 +222,18 @@ impl Client {
         }
     }
 
-    fn answered(&mut self, status: u16, last: bool, tools: &mut Tools<'_>) {
+    fn answered(&mut self, status: u16, seen: Option<Seen>, last: bool, tools: &mut Tools<'_>) {
         let Some(job) = &mut self.job else { return };
         let prepared = &tools.prepared[job.class];
+        let outcome = prepared.outcome(status, seen);
         let last = last || prepared.last;
         let unsent = job.sent < prepared.limit;
         job.answers_left -= 1;
         if job.answers_left == 0 || last {
-            self.finish(Outcome::Status(status), tools);
+            self.finish(outcome, tools);
         } else {
             let (class, latency) = (job.class, clock::now() - job.from);
-            tools.outcomes.push((class, Outcome::Status(status), latency));
+            tools.outcomes.push((class, outcome, latency));
         }
         // an answer to half a request: the rest cannot be told from the next one
         if last || unsent {
@@ -234,7 +244,10 @@ impl Client {
     fn ended(&mut self, reset: bool, tools: &mut Tools<'_>) {
         let outcome = match self.reader.end(reset) {
             AtEnd::Nothing => Outcome::Closed,
-            AtEnd::Over { status } => Outcome::Status(status),
+            AtEnd::Over { status, seen } => match &self.job {
+                Some(job) => tools.prepared[job.class].outcome(status, seen),
+                None => Outcome::Status(status),
+            },
             AtEnd::Cut => Outcome::Cut,
         };
         // an idle connection may be closed at any time

@@ -14,6 +14,7 @@ use super::request::{self, Prepared, Shared};
 use super::schedule::Schedule;
 use crate::clock;
 use crate::poll::Poller;
+use crate::standin::Known;
 use crate::timers::Timers;
 
 /// Failed connects in a row after which the run ends: the target is not there.
@@ -40,6 +41,9 @@ pub(crate) struct Settings {
     pub(crate) weights: Vec<f64>,
     pub(crate) model: String,
     pub(crate) model_prefix: String,
+    pub(crate) messages_prefix: String,
+    /// Answers are held against what the stand-in sends.
+    pub(crate) check: bool,
     pub(crate) body_bytes: usize,
     pub(crate) rate: Option<f64>,
     pub(crate) timeout: Duration,
@@ -101,15 +105,22 @@ impl<'a> Drive<'a> {
             key: &settings.key,
             model: &settings.model,
             model_prefix: &settings.model_prefix,
+            messages_prefix: &settings.messages_prefix,
             body_bytes: settings.body_bytes,
         };
-        let prepared = settings.classes.iter().map(|class| request::prepare(class, shared));
+        let mut known = match settings.check {
+            true => Some(Known::load().map_err(io::Error::other)?),
+            false => None,
+        };
+        let classes = settings.classes.iter();
+        let prepared: Vec<Prepared> =
+            classes.map(|class| request::prepare(class, shared, known.as_mut())).collect();
         let start = clock::now();
         Ok(Drive {
             settings,
             poller: Poller::new()?,
             timers: Timers::default(),
-            prepared: prepared.collect(),
+            prepared,
             clients: (0..settings.connections as u64).map(Client::new).collect(),
             idle: (0..settings.connections).rev().collect(),
             schedule: Schedule::new(&settings.weights, settings.seed, settings.rate, start),

@@ -3,13 +3,17 @@
 //! refused, malformed, slow, leaving and pipelining ones, and calls for upstream faults; each class
 //! names the outcomes it expects, and any other makes the run fail.
 //!
-//! Deliberately not: streams, TLS, targets other than loopback. Bounds: a run ends by time or
+//! Streams are read to their end and told apart by it; with `--check` every answer of 200 must have
+//! the content that the stand-in sends for its model.
+//!
+//! Deliberately not: TLS, targets other than loopback. Bounds: a run ends by time or
 //! count, an exchange by `--timeout`, and a run against nothing after `UNREACHABLE_MAX` failures.
 
 mod answer;
 mod book;
 mod class;
 mod client;
+mod content;
 mod drive;
 mod report;
 mod request;
@@ -64,6 +68,12 @@ pub(crate) struct MixArgs {
     /// Put before the model names of the classes, to be routed by it
     #[arg(long, default_value = "")]
     model_prefix: String,
+    /// The same for the classes that speak messages
+    #[arg(long, default_value = "")]
+    messages_prefix: String,
+    /// Compare the content of every answer of 200 with what the stand-in sends for its model
+    #[arg(long)]
+    check: bool,
     /// Bytes of the body of a good call
     #[arg(long, default_value_t = 2048, value_parser = body_bytes())]
     body_bytes: u32,
@@ -76,9 +86,9 @@ pub(crate) struct MixArgs {
     /// Seed of the order of classes
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Folder or file of classes instead of the built-in ones
+    /// File of classes instead of the built-in ones; may be given several times
     #[arg(long)]
-    classes: Option<std::path::PathBuf>,
+    classes: Vec<std::path::PathBuf>,
     /// How the report is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     report: Format,
@@ -94,10 +104,13 @@ pub(crate) fn main(args: &MixArgs) -> Result<ExitCode, Box<dyn std::error::Error
     let seconds = |name: &str, value: f64| {
         Duration::try_from_secs_f64(value).map_err(|error| format!("--{name} {value}: {error}"))
     };
-    let classes = match &args.classes {
-        Some(path) => class::load(&std::fs::read_to_string(path)?)?,
-        None => class::built_in()?,
-    };
+    let mut classes = Vec::new();
+    for path in &args.classes {
+        classes.extend(class::load(&std::fs::read_to_string(path)?)?);
+    }
+    if classes.is_empty() {
+        classes = class::built_in()?;
+    }
     let settings = Settings {
         target: loopback::address(&args.target)?,
         key: args.key.clone(),
@@ -108,6 +121,8 @@ pub(crate) fn main(args: &MixArgs) -> Result<ExitCode, Box<dyn std::error::Error
         classes,
         model: args.model.clone(),
         model_prefix: args.model_prefix.clone(),
+        messages_prefix: args.messages_prefix.clone(),
+        check: args.check,
         body_bytes: args.body_bytes as usize,
         rate: args.rate.filter(|rate| *rate > 0.0),
         timeout: seconds("timeout", args.timeout)?,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::book::{Book, Outcome, Page};
+use super::book::{Book, Page};
 use super::class::{Class, Group};
 use super::drive::Settings;
 use crate::latency::{Latency, histogram};
@@ -92,8 +92,7 @@ fn used(page: &Page) -> bool {
 }
 
 fn answers(page: &Page) -> u64 {
-    let answer = |outcome: &Outcome| matches!(outcome, Outcome::Status(_));
-    page.outcomes.iter().filter(|(outcome, _)| answer(outcome)).map(|(_, count)| count).sum()
+    page.outcomes.iter().filter(|(outcome, _)| outcome.answered()).map(|(_, count)| count).sum()
 }
 
 fn class_report(class: &Class, page: &Page) -> ClassReport {
@@ -101,7 +100,11 @@ fn class_report(class: &Class, page: &Page) -> ClassReport {
         name: class.name.clone(),
         group: class.group.name(),
         expected: class.expect.clone(),
-        outcomes: page.outcomes.iter().map(|(outcome, n)| (outcome.name(), *n)).collect(),
+        outcomes: page
+            .outcomes
+            .iter()
+            .map(|(outcome, n)| (outcome.name().into_owned(), *n))
+            .collect(),
         unexpected: page.unexpected,
         examples: page.examples.clone(),
         latency_us: Latency::of(page.latency_us.as_ref()),

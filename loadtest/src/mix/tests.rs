@@ -9,8 +9,14 @@ use super::{Settings, run};
 use crate::floor::Floor;
 use crate::standin::{Config, Standin};
 
+const STREAMS: &str = include_str!("../../mixes/streams.toml");
+
 fn settings(standin: &Standin, faults: &str, requests: u64) -> Settings {
-    let classes: Vec<Class> = class::built_in().unwrap();
+    let mut classes: Vec<Class> = class::built_in().unwrap();
+    let class = faults.split('=').next().unwrap();
+    if STREAMS.contains(&format!("name = \"{class}\"")) {
+        classes = class::load(STREAMS).unwrap();
+    }
     Settings {
         target: standin.addr(),
         key: "tg-test".to_owned(),
@@ -21,6 +27,8 @@ fn settings(standin: &Standin, faults: &str, requests: u64) -> Settings {
         classes,
         model: "ok".to_owned(),
         model_prefix: String::new(),
+        messages_prefix: String::new(),
+        check: true,
         body_bytes: 2048,
         rate: None,
         timeout: Duration::from_secs(10),
@@ -87,6 +95,61 @@ fn outcomes_are_told_apart() {
 }
 
 #[test]
+fn streams_are_told_apart_by_their_end() {
+    for (class, expected) in [
+        ("stream", ("stream", 12)),
+        ("stream-usage", ("stream", 12)),
+        ("messages-stream", ("stream", 12)),
+        ("messages", ("200", 12)),
+        ("count-tokens", ("200", 12)),
+        ("stream-bytes", ("stream", 12)),
+        ("messages-ping", ("stream", 12)),
+        ("stream-cr", ("stream", 12)),
+        ("stream-utf8", ("stream", 12)),
+        ("stream-gzip", ("stream-open", 12)),
+        ("stream-close-delimited", ("stream", 12)),
+        ("stream-http10", ("stream", 12)),
+        ("stream-1m", ("stream", 12)),
+        ("messages-giant", ("stream", 12)),
+        ("stream-pair", ("stream", 24)),
+        ("stream-400", ("400", 12)),
+        ("stream-html", ("200", 12)),
+        ("stream-empty", ("stream-open", 12)),
+        ("stream-no-done", ("stream-open", 12)),
+        ("stream-cut", ("cut", 12)),
+        ("messages-rst-in-event", ("cut", 12)),
+        ("stream-rst-after-done", ("cut", 12)),
+        ("stream-err-mid", ("stream-error", 12)),
+        ("messages-err-mid", ("stream-error", 12)),
+        ("leave-stream", ("left", 12)),
+        ("leave-messages-reset", ("left", 12)),
+        ("leave-stream-at-once", ("left", 12)),
+        ("leave-stalled-stream", ("left", 12)),
+        ("leave-before-stream", ("left", 12)),
+    ] {
+        let report = only(class, 12);
+        assert_eq!(outcomes(&report), [expected], "{class}");
+    }
+}
+
+#[test]
+fn other_content_than_the_stand_ins_is_told() {
+    let changed = "[[scenario]]\nname = \"stream-20\"\nabout = \"another\"\n\
+                   steps = [{ stream = { events = 19 } }]\n\
+                   [[scenario]]\nname = \"ok\"\nabout = \"another\"\n\
+                   steps = [{ answer = { body = { completion = { size = 822 } } } }]\n";
+    let scenarios = vec![changed.to_owned()];
+    let standin = Standin::start(Config { scenarios, ..Config::default() }).unwrap();
+    for class in ["stream", "messages-stream", "messages", "small"] {
+        let mut settings = settings(&standin, &format!("{class}=100"), 6);
+        let report = run(&settings).unwrap();
+        assert_eq!((outcomes(&report), report.unexpected), (vec![("differs", 6)], 6), "{class}");
+        settings.check = false;
+        assert_eq!(run(&settings).unwrap().unexpected, 0, "{class}");
+    }
+}
+
+#[test]
 fn outcomes_that_no_class_expects_are_told() {
     // the stand-in knows no keys: a gateway must refuse what it answers
     let report = only("bad-key", 9);
@@ -95,6 +158,8 @@ fn outcomes_that_no_class_expects_are_told() {
     assert!(report.to_string().contains("UNEXPECTED 9, expected 401: 200 after"), "{report}");
     let surplus = only("up-two-answers", 3);
     assert!(surplus.surplus_bytes > 0 && surplus.unexpected > 0);
+    let cut = only("stream-rst-after-done", 3);
+    assert_eq!(cut.unexpected, 3, "{cut}");
 }
 
 #[test]

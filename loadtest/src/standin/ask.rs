@@ -38,6 +38,7 @@ impl Form {
     }
 
     /// All that a path can give.
+    #[cfg(test)]
     pub(super) fn all() -> impl Iterator<Item = Form> {
         [Dialect::Chat, Dialect::Messages, Dialect::CountTokens].into_iter().flat_map(|dialect| {
             [(false, false), (true, false), (true, true)].map(|(stream, include_usage)| Form {

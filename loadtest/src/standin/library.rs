@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::ask::Form;
+use super::ask::{Dialect, Form};
 use super::call::Call;
 use super::compile::{self, ScenarioError};
 use super::scenario::{File, Scenario};
@@ -167,7 +167,9 @@ fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     let number = |name: &str| scenario.name.contains(name).then_some(1);
     let call =
         Call { model: &scenario.name, n: number("{n}"), m: number("{m}"), ..Call::default() };
-    for form in Form::all() {
+    // whole, and as the stream with the most in it: the other forms leave something out of these
+    for stream in [false, true] {
+        let form = Form { dialect: Dialect::Chat, stream, include_usage: true };
         compile::play(scenario, Call { form, ..call })?;
     }
     Ok(())
@@ -201,4 +203,22 @@ fn read_folder(folder: &Path) -> Result<Vec<(String, String)>, LibraryError> {
             Ok((shown(&path), text))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Call, Form, Library, compile};
+
+    #[test]
+    fn every_scenario_can_be_played_in_every_form() {
+        let library = Library::load(None, &[]).unwrap();
+        for scenario in &library.scenarios {
+            for form in Form::all() {
+                let (n, m) = (Some(2), Some(2));
+                let call = Call { model: &scenario.name, form, n, m, ..Call::default() };
+                let play = compile::play(scenario, call);
+                assert!(play.is_ok(), "{form:?}: {play:?}");
+            }
+        }
+    }
 }

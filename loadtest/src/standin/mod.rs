@@ -58,6 +58,36 @@ pub(crate) fn stream_parts(model: &str, dialect: Dialect) -> [Vec<u8>; 3] {
     stream::parts(model, dialect).unwrap_or_else(|error| unreachable!("constant: {error}"))
 }
 
+/// What answers a model can give to a request of this kind: status and content of each, as a
+/// client sees them through a gateway that asks for usage on its own account, or without one.
+pub(crate) struct Known(Library);
+
+impl Known {
+    /// Of the scenarios that come with the package.
+    pub(crate) fn load() -> Result<Known, LibraryError> {
+        Library::load(None, &[]).map(Known)
+    }
+
+    /// Every answer of every round; those that are cut are there as far as they go.
+    pub(crate) fn answers(
+        &mut self,
+        model: &str,
+        dialect: Dialect,
+        stream: bool,
+        include_usage: bool,
+    ) -> Vec<(u16, Digest)> {
+        let mut answers = Vec::new();
+        for asked in [include_usage, true] {
+            let form = ask::Form { dialect, stream, include_usage: asked };
+            for script in &self.0.play(model.as_bytes(), form).scripts {
+                let seen = if include_usage { script.read.content } else { script.read.shown };
+                answers.push((script.read.status, seen));
+            }
+        }
+        answers
+    }
+}
+
 /// How a stand-in is set up.
 #[derive(Clone, Debug)]
 pub struct Config {

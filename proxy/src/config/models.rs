@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// Largest weight and largest priority that can be written: parts in a thousand.
 const WRITTEN_MAX: u32 = 1_000;
 
-/// Numbers of the places where turns are counted.
+/// Numbers of the places where draws are counted.
 #[derive(Default)]
 pub(super) struct Groups(u32);
 

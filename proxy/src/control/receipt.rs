@@ -9,7 +9,7 @@ use crate::exchange::keys::KeyTable;
 use crate::exchange::money::PicoUsd;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use store::record::{Settled, flag};
+use store::record::{Attempt, Settled, flag};
 
 /// The names of what a record only has the numbers of.
 #[derive(Clone, Debug)]
@@ -38,6 +38,18 @@ impl Names {
     /// The name of the key that pays.
     pub fn key(&self, record: &Settled) -> Option<&str> {
         self.keys.get(&record.key_id).map(|name| &**name)
+    }
+
+    /// The attempts a record lists, with the names of their providers.
+    pub fn listed<'r>(
+        &'r self,
+        record: &'r Settled,
+    ) -> impl Iterator<Item = (Option<&'r str>, &'r Attempt)> {
+        let begun = usize::from(record.attempts).min(record.listed.len());
+        record.listed.iter().take(begun).map(|attempt| {
+            let name = self.providers.get(usize::from(attempt.provider_id));
+            (name.map(|name| &**name), attempt)
+        })
     }
 
     /// The name of the provider that served.
@@ -139,17 +151,14 @@ const FLAGS: [(u32, &str); 13] = [
 
 /// The attempts a record lists.
 fn attempts(record: &Settled, names: &Names) -> Vec<Value> {
-    let begun = usize::from(record.attempts).min(record.listed.len());
-    let listed = record.listed.iter().take(begun);
-    listed
-        .map(|attempt| {
-            json!({
-                "provider": names.providers.get(usize::from(attempt.provider_id)),
-                "result": attempt.class.name(),
-                "possibly_billed": attempt.possibly_billed == 1,
-            })
+    let listed = names.listed(record).map(|(provider, attempt)| {
+        json!({
+            "provider": provider,
+            "result": attempt.class.name(),
+            "possibly_billed": attempt.possibly_billed == 1,
         })
-        .collect()
+    });
+    listed.collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use store::verify::{Known, Report, examine};
 
 /// Proves the log, and that it has what was paid, once each.
 pub(super) fn prove(world: &World, paid: u64, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
-    say("5. The ledger, read from the disk and proved");
+    say("9. The ledger, read from the disk and proved");
     let state_dir = world.home.path();
     let failed = |error: &dyn std::fmt::Display| Failure::new(format!("the ledger: {error}"));
     let node = identity(state_dir).map_err(|error| failed(&error))?;
@@ -30,7 +30,7 @@ pub(super) fn prove(world: &World, paid: u64, say: &mut dyn FnMut(&str)) -> Resu
     say(&format!("   records 1 to {}, {frames} frames, chained to {chain}…", report.last_seq));
     say(&format!("   {} in all, {} upstream", PicoUsd(paid), PicoUsd(paid)));
     expect(report.checkpoint_totals, "the state store's totals are those of the log")?;
-    expect(report.last_seq == 5, "four calls and one refusal of a known key have records")?;
+    expect(report.last_seq == 9, "eight calls and one refusal of a known key have records")?;
     expect(report.sum.cost_picousd == u128::from(paid), "the log has what was paid, once each")?;
     say(" ✓ every frame checks out, and every total is the sum of its records\n");
     Ok(())

@@ -32,15 +32,36 @@ const TITLE: &str = "─ toll receipt ";
 pub(super) fn rows(record: &Settled, names: &Names) -> Vec<(&'static str, String)> {
     let provider = names.provider(record).unwrap_or("?");
     let key = names.key(record).unwrap_or("?");
-    vec![
+    let mut rows = vec![
         ("who", format!("{key} (key_{})", record.key_id)),
         ("model", model(record, provider)),
         ("tokens", tokens(record)),
         ("price", price(record)),
-        ("attempts", format!("{}, overhead {} µs", record.attempts, record.overhead_us)),
+        ("attempts", attempts(record)),
+    ];
+    rows.extend(tried(record, names).map(|tried| ("tried", tried)));
+    rows.extend([
         ("ending", ending(record)),
         ("request", RequestId(record.request_id).to_string()),
-    ]
+    ]);
+    rows
+}
+
+fn attempts(record: &Settled) -> String {
+    let fallbacks = match record.fallbacks {
+        0 => String::new(),
+        1 => ", 1 fallback".to_owned(),
+        more => format!(", {more} fallbacks"),
+    };
+    format!("{}{fallbacks}, overhead {} µs", record.attempts, record.overhead_us)
+}
+
+/// What came of each attempt, if there were several.
+fn tried(record: &Settled, names: &Names) -> Option<String> {
+    let listed = names.listed(record).map(|(provider, attempt)| {
+        format!("{}: {}", provider.unwrap_or("?"), attempt.class.name())
+    });
+    (record.attempts > 1).then(|| listed.collect::<Vec<_>>().join(", then "))
 }
 
 fn model(record: &Settled, provider: &str) -> String {
@@ -71,10 +92,13 @@ fn tokens(record: &Settled) -> String {
 
 fn price(record: &Settled) -> String {
     let cost = PicoUsd(record.cost_picousd);
-    match (record.has(flag::PRICED), record.cost_picousd) {
-        (true, _) => format!("{cost} (price list {})", record.price_version),
-        (false, 0) => format!("{cost} (nothing to pay for)"),
-        (false, _) => format!("{cost} (no price known)"),
+    if record.cost_picousd == 0 {
+        return format!("{cost} (nothing to pay for)");
+    }
+    match (record.has(flag::PRICED), record.has(flag::PRICE_FALLBACK)) {
+        (_, true) => format!("{cost} (the configured fall-back price)"),
+        (true, false) => format!("{cost} (price list {})", record.price_version),
+        (false, false) => format!("{cost} (no price known)"),
     }
 }
 

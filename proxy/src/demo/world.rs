@@ -8,12 +8,17 @@ use loadtest::standin::{self, Standin};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Shards of the demo: two show that there are several.
 const SHARDS: usize = 2;
 
 /// What the gateway sends as the provider's credential; the stand-in takes anything.
 const CREDENTIAL: &str = "sk-stand-in";
+
+/// How long a stream of the demo may be silent before the client is sent a sign of life: short, so
+/// that nobody has to wait for one.
+pub(super) const HEARTBEAT: Duration = Duration::from_millis(200);
 
 /// Random bytes of a key: 160 bits.
 const KEY_BYTES: usize = 20;
@@ -70,7 +75,9 @@ impl Drop for Home {
     }
 }
 
-/// A provider of a name that the price list knows, so that the receipts have real prices.
+/// Two providers of names that the price list knows, so that the receipts have real prices, and one
+/// that has enough to do. Models that are scripts have the fall-back price, which is that of
+/// gpt-4o-mini.
 fn configuration(standin: SocketAddr, key: &str, home: &Home) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, key.as_bytes());
     let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -78,12 +85,23 @@ fn configuration(standin: SocketAddr, key: &str, home: &Home) -> String {
         "state_dir = \"{}\"\n[ledger]\nsegment_bytes = \"1MiB\"\n\
          [listen]\ndata = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
          [shards]\ncount = {SHARDS}\n\
+         [deadlines]\nheartbeat = \"{}ms\"\n[retry]\nattempts = 1\n\
+         [price]\nfallback = {{ input = 150_000, output = 600_000 }}\n\
          [[provider]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"http://{standin}/v1\"\n\
          credentials = [{{ name = \"main\", key = \"${{STANDIN_KEY}}\" }}]\n\
          models = [\"gpt-*\"]\n\
+         [[provider]]\nname = \"anthropic\"\nkind = \"anthropic\"\nbase_url = \"http://{standin}\"\n\
+         credentials = [{{ name = \"main\", key = \"${{STANDIN_KEY}}\" }}]\n\
+         models = [\"claude-*\"]\n\
+         [[provider]]\nname = \"crowded\"\nkind = \"openai\"\nbase_url = \"http://{standin}/v1\"\n\
+         credentials = [{{ name = \"main\", key = \"${{STANDIN_KEY}}\" }}]\n\
+         [[model]]\nname = \"steady\"\n\
+         candidates = [{{ provider = \"crowded\", model = \"stream-err-first\", priority = 1 }}, \
+         {{ provider = \"openai\", model = \"gpt-4o-mini\", priority = 2 }}]\n\
          [alias]\nfast = \"openai/gpt-4o-mini\"\n\
          [[key]]\nname = \"demo\"\nsha256 = \"{digest}\"\n",
-        home.0.display()
+        home.0.display(),
+        HEARTBEAT.as_millis(),
     )
 }
 

@@ -33,7 +33,7 @@ pub struct Candidate {
 pub struct Choices {
     /// Best priority first.
     pub candidates: Box<[Candidate]>,
-    /// Where turns among them are counted, if there is more than one.
+    /// Where draws among them are counted, if there is more than one.
     pub group: Option<u32>,
 }
 

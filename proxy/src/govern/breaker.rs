@@ -192,8 +192,13 @@ impl Gate for Breakers<'_> {
         if candidate.health.cool_until_ms() > self.now_ms {
             return Standing::Resting;
         }
-        let host = self.one(candidate.host.read(), place);
-        let credential = self.one(candidate.health.read(), place.wrapping_add(128));
+        let (host, credential) = (candidate.host.read(), candidate.health.read());
+        // Both closed, as nearly always.
+        if (host | credential) >> KIND_AT == 0 {
+            return Standing::Ready;
+        }
+        let (host, credential) =
+            (self.one(host, place), self.one(credential, place.wrapping_add(128)));
         match (host, credential) {
             (Standing::Resting, _) | (_, Standing::Resting) => Standing::Resting,
             (Standing::Spared, _) | (_, Standing::Spared) => Standing::Spared,
@@ -205,6 +210,9 @@ impl Gate for Breakers<'_> {
         let candidate = self.candidate(place)?;
         if candidate.health.cool_until_ms() > self.now_ms {
             return None;
+        }
+        if (candidate.host.read() | candidate.health.read()) >> KIND_AT == 0 {
+            return Some(Pass::default());
         }
         let host = self.through(&*candidate.host)?;
         let Some(credential) = self.through(&*candidate.health) else {

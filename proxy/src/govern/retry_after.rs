@@ -93,6 +93,29 @@ mod tests {
         assert_eq!(wait_ms(None, None, NOW), None);
     }
 
+    /// The field cases: what was sent, by the clock that stands there.
+    #[test]
+    fn the_fields_of_the_case_file() {
+        let cases = include_str!("../../../tests/corpus/cases/field_cases.jsonl");
+        let row = |id: &str| {
+            let rows = cases.lines().map(serde_json::from_str::<serde_json::Value>);
+            rows.map(Result::unwrap).find(|row| row["id"] == id).unwrap()
+        };
+        let texts = |row: &serde_json::Value| {
+            let texts = row["variants_text"].as_array().unwrap();
+            texts.iter().map(|text| text.as_str().unwrap().to_owned()).collect::<Vec<String>>()
+        };
+        let dates = row("retry-after-date");
+        assert_eq!(dates["expect"]["clock"], "2026-10-21T07:27:30Z");
+        let waits: Vec<Option<u64>> = texts(&dates).iter().map(|text| wait(text)).collect();
+        let wanted = dates["expect"]["wait_s"].as_array().unwrap();
+        let wanted = wanted.iter().map(|s| s.as_u64().map(|s| s * 1_000));
+        assert_eq!(waits, wanted.collect::<Vec<_>>());
+        let huge: Vec<Option<u64>> =
+            texts(&row("retry-after-huge")).iter().map(|text| wait(text)).collect();
+        assert_eq!(huge, [Some(u64::MAX), Some(86_400_000), None, None, None, None]);
+    }
+
     #[test]
     fn milliseconds_count_before_seconds_if_they_can_be_read() {
         for (millis, wanted) in [("250", 250), ("250.2", 251), ("soon", 3_000), ("", 3_000)] {

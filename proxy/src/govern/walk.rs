@@ -147,7 +147,7 @@ pub struct Walk {
     left: Places,
     /// The last instant at which an attempt may begin; set by the first.
     begin_until: Option<MonoNs>,
-    turn: u64,
+    draw: u64,
     stage: Stage,
     answer: Option<Answer>,
     /// What the last attempt is told as, if it gave no answer to tell.
@@ -163,9 +163,10 @@ pub struct Walk {
 // === impl Walk ===
 
 impl Walk {
-    /// A walk over what is left of a plan. `turn` says whose turn it is among equals.
-    pub fn new(left: Places, turn: u64) -> Walk {
-        Walk { left, turn, ..Walk::default() }
+    /// A walk over what is left of a plan. `draw` is its number among the
+    /// draws of the plan: it decides among equals.
+    pub fn new(left: Places, draw: u64) -> Walk {
+        Walk { left, draw, ..Walk::default() }
     }
 
     /// The candidate of the attempt under way, or of the last one.
@@ -280,7 +281,7 @@ impl Walk {
         }
         // Whoever loses a race for a probe is passed over, this time only.
         let mut open = self.left;
-        while let Some(place) = pick(open, self.turn, candidates, gate) {
+        while let Some(place) = pick(open, self.draw, candidates, gate) {
             if let Some(pass) = gate.enter(place) {
                 let until = || later(at.mono, u64::from(rules.budget_ms));
                 self.begin_until.get_or_insert_with(until);
@@ -342,6 +343,12 @@ impl Walk {
     }
 }
 
+/// Whether an end is the last one, and its answer is told as it came.
+pub fn is_told_at_once(end: AttemptEnd, rules: &RetryRules) -> bool {
+    let row = end.row();
+    !allowed(row.again, rules) && !allowed(row.next, rules) && row.seen == Seen::Verbatim
+}
+
 fn allowed(may: May, rules: &RetryRules) -> bool {
     match may {
         May::Yes => true,
@@ -370,26 +377,32 @@ fn later(from: MonoNs, ms: u64) -> MonoNs {
     MonoNs(from.0.saturating_add(ms.saturating_mul(NS_PER_MS)))
 }
 
-/// The candidate whose turn it is, of the best priority that has a ready one. Those that are to be
+/// The candidate that is drawn, of the best priority that has a ready one. Those that are to be
 /// spared are taken only if none is ready at all.
-fn pick(among: Places, turn: u64, candidates: &[Candidate], gate: &impl Gate) -> Option<u8> {
-    let candidate = |place: u8| candidates.get(usize::from(place));
+fn pick(among: Places, draw: u64, candidates: &[Candidate], gate: &impl Gate) -> Option<u8> {
     let (mut ready, mut spared) = (Places::NONE, Places::NONE);
-    let priority = |place| candidate(place).map_or(u16::MAX, |candidate| candidate.priority);
+    // The priority of those found so far; what is behind it does not count.
+    let (mut of_ready, mut of_spared) = (u16::MAX, u16::MAX);
     for place in among.iter() {
-        let behind =
-            |chosen: Places| chosen.lowest().is_some_and(|first| priority(place) > priority(first));
-        if behind(ready) {
+        let Some(Candidate { priority, .. }) = candidates.get(usize::from(place)) else { break };
+        if *priority > of_ready {
             break;
         }
         match gate.standing(place) {
-            Standing::Ready => ready.insert(place),
-            Standing::Spared if !behind(spared) => spared.insert(place),
+            Standing::Ready => {
+                ready.insert(place);
+                of_ready = *priority;
+            }
+            Standing::Spared if *priority <= of_spared => {
+                spared.insert(place);
+                of_spared = *priority;
+            }
             Standing::Spared | Standing::Resting => {}
         }
     }
     let chosen = if ready.is_empty() { spared } else { ready };
-    balance::pick(chosen, |place| candidate(place).map_or(1, |c| c.weight), turn)
+    let weight = |place: u8| candidates.get(usize::from(place)).map_or(1, |c| c.weight);
+    balance::pick(chosen, weight, draw)
 }
 
 #[cfg(test)]

@@ -19,8 +19,19 @@ pub enum Event {
     ClientRead(ReadDone),
     /// The client took the whole chunk, or failed to.
     ClientWritten(WriteDone),
+    /// A side that was watched has something to read, or has ended.
+    Stirred(Side),
     /// The deadline fired. It stays fired until armed again or disarmed.
     Fired,
+}
+
+/// One of the two connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Toward the client.
+    Client,
+    /// Toward the upstream.
+    Upstream,
 }
 
 /// Waits for the first event. Sides without an operation in flight are silent.
@@ -61,6 +72,10 @@ impl<S: Stream> Future for Turn<'_, S> {
             if let Poll::Ready(done) = upstream.poll_read(cx) {
                 return Poll::Ready(Event::UpstreamRead(done));
             }
+            // How it ended is for the read to say.
+            if upstream.poll_watch(cx).is_ready() {
+                return Poll::Ready(Event::Stirred(Side::Upstream));
+            }
         }
         if let Some(client) = &mut turn.client {
             if let Poll::Ready(done) = client.poll_write(cx) {
@@ -68,6 +83,9 @@ impl<S: Stream> Future for Turn<'_, S> {
             }
             if let Poll::Ready(done) = client.poll_read(cx) {
                 return Poll::Ready(Event::ClientRead(done));
+            }
+            if client.poll_watch(cx).is_ready() {
+                return Poll::Ready(Event::Stirred(Side::Client));
             }
         }
         turn.timer.poll_fired(cx).map(|()| Event::Fired)

@@ -102,7 +102,7 @@ async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
             After::Abort => {
                 // A read in flight would keep the descriptor, and a shutdown would send an end
                 // of stream before the reset.
-                take_back(&mut client).await;
+                client.take_back().await;
                 client.stream.abort();
                 return shard.buffers.give(client.inbox);
             }
@@ -154,7 +154,7 @@ async fn next<'s, I: Io>(
         match Turn::client(&mut client.stream, &client.timer).await {
             Event::ClientRead(done) => client.absorb(done),
             Event::Fired if !idle => {
-                take_back(client).await;
+                client.take_back().await;
                 // A head that is broken already is called that, however it was cut on its way.
                 if let Some(next) = head(shard, client, &mut HeadScan::new()) {
                     return next;
@@ -166,6 +166,7 @@ async fn next<'s, I: Io>(
                 true => {}
                 false => return Next::Closed,
             },
+            Event::Stirred(_) => client.stir(),
             _ => {}
         }
     }
@@ -188,24 +189,13 @@ fn lend<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>) {
     client.stream.start_read(buffer, Recall::Able);
 }
 
-/// Asks the buffer of the posted read back, with whatever has arrived in it.
-async fn take_back<S: Stream>(client: &mut Client<S>) {
-    client.timer.disarm();
-    client.stream.recall_read();
-    while client.stream.reading() {
-        if let Event::ClientRead(done) = Turn::client(&mut client.stream, &client.timer).await {
-            client.absorb(done);
-        }
-    }
-}
-
 /// An idle connection: gives the buffer back and waits for bytes. False when it is to be closed.
 async fn sleep<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     client_idle: Duration,
 ) -> bool {
-    take_back(client).await;
+    client.take_back().await;
     if !client.inbox.is_empty() || client.presence != Presence::Here {
         return true;
     }
@@ -217,9 +207,10 @@ async fn sleep<I: Io>(
     };
     shard.buffers.give(std::mem::take(&mut client.inbox));
     client.shed(0);
-    client.stream.start_watch();
+    client.start_watch();
     client.timer.arm_idle(rest);
     let woken = Watching::new(&mut client.stream, &client.timer).await;
+    client.watching &= woken.is_none();
     client.timer.disarm();
     matches!(woken, Some(Ok(())))
 }

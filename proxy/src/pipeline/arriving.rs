@@ -121,6 +121,16 @@ impl Arriving {
         self.start.saturating_add(most).saturating_add(framing)
     }
 
+    /// Lets the buffer go if there is nothing in it that is still needed.
+    pub(super) fn let_go(&mut self, buffers: &Buffers) -> bool {
+        let empty = self.end == self.start && self.buffer.len() == self.end && !self.done;
+        if empty {
+            (self.start, self.end) = (0, 0);
+            buffers.give(std::mem::take(&mut self.buffer));
+        }
+        empty
+    }
+
     /// Grows the buffer to `capacity`.
     pub(super) fn grow_to(&mut self, capacity: usize, buffers: &Buffers) {
         buffers.grow(&mut self.buffer, capacity);

@@ -42,6 +42,10 @@ pub(super) struct Client<S> {
     pub inbox: Vec<u8>,
     /// Whether it is still there.
     pub presence: Presence,
+    /// It is watched without a buffer: no read can be posted until it stirs.
+    pub watching: bool,
+    /// It has stirred, and nobody has read since.
+    stirred: bool,
     /// When it was last given a byte, in ticks of its shard.
     pub spoke: u64,
     /// Scratch of the parse stage: query and field lines that go on.
@@ -64,6 +68,8 @@ impl<S: Stream> Client<S> {
             timer,
             inbox: Vec::new(),
             presence: Presence::Here,
+            watching: false,
+            stirred: false,
             spoke: 0,
             forward: Vec::new(),
             caller_id: Vec::new(),
@@ -97,6 +103,49 @@ impl<S: Stream> Client<S> {
         }
         let buffer = self.empty_inbox(buffers);
         self.stream.start_read(buffer, Recall::Able);
+    }
+
+    /// Asks the buffer of the posted read back, with whatever has arrived in it.
+    pub(super) async fn take_back(&mut self) {
+        self.timer.disarm();
+        self.stream.recall_read();
+        while self.stream.reading() && !self.watching {
+            if let Event::ClientRead(done) = Turn::client(&mut self.stream, &self.timer).await {
+                self.absorb(done);
+            }
+        }
+    }
+
+    /// Keeps an eye on a silent client without a buffer.
+    pub(super) async fn nap(&mut self, buffers: &Buffers) {
+        if !self.stream.reading() || self.watching {
+            return;
+        }
+        self.take_back().await;
+        if self.presence == Presence::Here && self.inbox.is_empty() {
+            buffers.give(std::mem::take(&mut self.inbox));
+            self.start_watch();
+        }
+    }
+
+    /// Begins to watch, without a buffer.
+    pub(super) fn start_watch(&mut self) {
+        if !self.watching {
+            self.watching = true;
+            self.stream.start_watch();
+        }
+    }
+
+    /// What was watched for has happened.
+    pub(super) fn stir(&mut self) {
+        (self.watching, self.stirred) = (false, true);
+    }
+
+    /// Reads again once it has stirred.
+    pub(super) fn look_again(&mut self, buffers: &Buffers) {
+        if std::mem::take(&mut self.stirred) {
+            self.watch(buffers);
+        }
     }
 
     /// The inbox without content, as a plain buffer again if a large head has made it grow.
@@ -159,6 +208,7 @@ impl<S: Stream> Client<S> {
                     self.timer.disarm();
                     self.stream.shutdown();
                 }
+                Event::Stirred(_) => self.stir(),
                 Event::UpstreamRead(_) | Event::UpstreamWritten(_) => {}
             }
         }

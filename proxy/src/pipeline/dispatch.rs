@@ -53,6 +53,9 @@ pub(super) async fn walk<I: Io>(
     walking: &mut Walking,
 ) -> Result<Way<I::Stream>, Unserved> {
     loop {
+        if shard.cut.get() {
+            return Err(after_body(Refusal::ShuttingDown));
+        }
         let (place, fresh) = match walking.next(shard, call) {
             Step::Try { place, fresh } => (place, fresh),
             Step::Wait { until } => {
@@ -278,6 +281,8 @@ async fn exchange<I: Io>(
                     if !wait.sent || !leaving::left(shard, client, call, held) {
                         return Err(Ended::ClientGone);
                     }
+                    // It was sent, and is for nobody: it is not sent again.
+                    call.received.let_go();
                     wait.arm(client, call, call.rest(client.timer.tick()));
                 }
             }
@@ -293,7 +298,7 @@ async fn exchange<I: Io>(
                 client.timer.disarm();
                 upstream.stream.shutdown();
             }
-            Event::ClientWritten(_) => {}
+            Event::ClientWritten(_) | Event::Stirred(_) => {}
         }
     }
 }

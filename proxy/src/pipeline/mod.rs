@@ -137,7 +137,12 @@ async fn serve<I: Io>(
             Err(Unserved::Refused(refusal, _)) if call.begun => {
                 return Ok(Box::pin(relay::tell(shard, client, &call, held, refusal)).await);
             }
-            Err(unserved) => return Err(unserved),
+            Err(unserved) => {
+                if matches!(unserved, Unserved::ClientGone) {
+                    settle::left_unheard(&call, held);
+                }
+                return Err(unserved);
+            }
         };
         match relay::pump(shard, client, &mut call, held, &mut walking, answer).await {
             Ok(delivered) => return Ok(delivered),

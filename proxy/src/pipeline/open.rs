@@ -39,7 +39,7 @@ pub(super) struct Call<'s> {
     pub candidates: &'s [Candidate],
     /// The places among them that are left: what the route and the layers let pass.
     pub left: Places,
-    /// Where turns among them are counted.
+    /// Where draws among them are counted.
     pub group: Option<u32>,
     /// The request, whole.
     pub received: Received<'s>,
@@ -189,6 +189,8 @@ pub(super) fn slot<'s, I: Io>(
         marks: Marks::of(spans),
     };
     call.turn(place, held, model);
+    // Until there is an attempt: whose names and charge the record has.
+    held.record.head.candidate = place;
     if is_free {
         held.stage = Stage::Free;
         return Ok(call);

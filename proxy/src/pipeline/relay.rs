@@ -28,7 +28,7 @@ use super::walking::{Failed, Walking};
 use super::{After, leaving, settle, standing};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::govern::fault::Answered;
-use crate::govern::walk::{AttemptEnd, Fault};
+use crate::govern::walk::{self, AttemptEnd, Fault};
 use crate::io::Io;
 use crate::shard::Shard;
 use codec::http1::{self, Framing};
@@ -113,6 +113,10 @@ pub(super) fn pump<I: Io>(
             Passage::Whole(whole) => whole.look(client, call).await,
             Passage::Stream(stream) => stream.look(client, call, held).await,
         };
+        let looked = match looked {
+            Err(Unfit::Error) if !call.begun && passage.is_told_at_once(call) => Ok(()),
+            looked => looked,
+        };
         if let Err(unfit) = looked {
             return Err(Box::pin(passage.unpassed(client, call, held, unfit)).await);
         }
@@ -184,7 +188,7 @@ impl<'a, I: Io> Passage<'a, I> {
             Unfit::Empty => AttemptEnd::Fault(Fault::EMPTY),
             Unfit::Error => AttemptEnd::Fault(self.fault()),
         };
-        let kept = if unfit == Unfit::Error { self.keep() } else { None };
+        let kept = (unfit == Unfit::Error).then(|| self.keep());
         if unfit != Unfit::ClientGone && usage.provenance == Provenance::Reported {
             settle::price(self.incoming().shard, call, held, &usage);
         }
@@ -195,6 +199,13 @@ impl<'a, I: Io> Passage<'a, I> {
             Unfit::ClientGone => Unpassed::ClientGone,
             _ => Unpassed::Failed(Failed { end, kept }),
         }
+    }
+
+    /// Whether it is an error that is too long to be kept, and after which nobody else is asked: it
+    /// is passed on as it comes.
+    fn is_told_at_once(&mut self, call: &Call<'_>) -> bool {
+        let long = matches!(self, Passage::Whole(whole) if whole.is_long());
+        long && walk::is_told_at_once(AttemptEnd::Fault(self.fault()), &call.snapshot.retry)
     }
 
     /// What an error says.
@@ -223,10 +234,10 @@ impl<'a, I: Io> Passage<'a, I> {
 
     /// The answer, to be told if nothing better comes: all of a message, the data of a stream's
     /// first event.
-    fn keep(&mut self) -> Option<Box<Kept>> {
+    fn keep(&mut self) -> Box<Kept> {
         let event = match self {
             Passage::Whole(_) => None,
-            Passage::Stream(stream) => Some(stream.flow.first_error()?),
+            Passage::Stream(stream) => stream.flow.first_error(),
         };
         kept::keep(self.incoming(), event)
     }
@@ -258,6 +269,10 @@ impl<'a, I: Io> Passage<'a, I> {
     ) {
         let shard = self.incoming().shard;
         if call.leaving.is_some() || leaving::left(shard, client, call, held) {
+            if self.incoming().is_sent() {
+                // It is not sent again.
+                call.received.let_go();
+            }
             match self {
                 Passage::Whole(whole) => whole.drain(client, call).await,
                 Passage::Stream(stream) => stream.drain(client, call).await,
@@ -265,7 +280,7 @@ impl<'a, I: Io> Passage<'a, I> {
         }
         match self {
             Passage::Whole(whole) => whole.settle(call, held, Ending::ClientLeft),
-            Passage::Stream(stream) => stream.price(call, held, Ending::ClientLeft),
+            Passage::Stream(stream) => stream.close(call, held, Ending::ClientLeft),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::exchange::money::PicoUsd;
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::price::Mode;
 use crate::exchange::refusal::Refusal;
+use crate::exchange::rules::Unreported;
 use crate::exchange::time::Now;
 use crate::govern::layer::Layer;
 use crate::govern::price::PriceSource;
@@ -215,15 +216,19 @@ fn conclude(stage: Stage, head: &mut Head, outcome: &Outcome, now: Now) {
             Stage::Sent,
             Ending::Exhausted | Ending::Deadline | Ending::UpstreamCut | Ending::Shutdown,
         ) => Release::NothingReceived,
+        // Every attempt had failed when the client left.
+        (Stage::Sent, Ending::ClientLeft) if !may_be_billed(head) => Release::NothingReceived,
         // It was sent, and may well be answered and billed by now: the estimate stands.
         (Stage::Sent, _) => return,
     };
-    head.release = release;
-    head.tokens = [0; 8];
-    head.provenance = ending::Provenance::Missing;
-    head.upstream_cost_picousd = 0;
-    head.cost_picousd = 0;
-    head.overrun_picousd = 0;
+    let_off(head, release);
+}
+
+/// Whether an upstream may bill something of it. Of attempts beyond those listed nobody knows.
+fn may_be_billed(head: &Head) -> bool {
+    let attempts = usize::from(head.attempts);
+    let mut listed = head.listed.iter().take(attempts);
+    attempts > head.listed.len() || listed.any(|attempt| attempt.possibly_billed != 0)
 }
 
 fn count<I: Io>(shard: &Shard<I>, head: &Head, ending: Ending) {
@@ -237,6 +242,24 @@ fn count<I: Io>(shard: &Shard<I>, head: &Head, ending: Ending) {
     }
     counters.held_picousd.add(head.hold_picousd);
     counters.overrun_picousd.add(head.overrun_picousd);
+}
+
+/// The client left before there was an answer: what stands is the estimate, unless the rule lets
+/// off who left.
+pub(super) fn left_unheard(call: &Call<'_>, held: &mut Held) {
+    if held.stage == Stage::Sent && call.endings.left_unreported == Unreported::Release {
+        let_off(&mut held.record.head, Release::Rule);
+    }
+}
+
+/// Charges nothing.
+fn let_off(head: &mut Head, release: Release) {
+    head.release = release;
+    head.tokens = [0; 8];
+    head.provenance = ending::Provenance::Missing;
+    head.upstream_cost_picousd = 0;
+    head.cost_picousd = 0;
+    head.overrun_picousd = 0;
 }
 
 /// Hands a copy to whoever listens.

@@ -4,7 +4,7 @@
 //! It decides nothing: what an end means is the machine's, what a client sees of an answer is the
 //! relay's.
 
-use super::held::{Held, Stage};
+use super::held::Held;
 use super::open::Call;
 use super::relay::Kept;
 use crate::govern::breaker::Breakers;
@@ -32,7 +32,7 @@ pub(super) struct Failed {
 impl Walking {
     /// Of an opened call.
     pub(super) fn new<I: Io>(shard: &Shard<I>, call: &Call<'_>) -> Walking {
-        Walking { walk: Walk::new(call.left, shard.turns.next(call.group)), kept: None }
+        Walking { walk: Walk::new(call.left, shard.draws.next(call.group)), kept: None }
     }
 
     /// What to do next.
@@ -51,7 +51,7 @@ impl Walking {
         failed: Failed,
     ) {
         let Failed { end, kept } = failed;
-        let (class, possibly_billed) = recorded(end, held.stage);
+        let (class, possibly_billed) = recorded(end);
         held.record.attempt_ended(class, possibly_billed);
         let ended = self.walk.end(end, at(shard), &call.snapshot.retry);
         if ended.keep {
@@ -101,18 +101,15 @@ fn tell<I: Io>(shard: &Shard<I>, call: &Call<'_>, report: Report) {
 }
 
 /// What came of an attempt without an answer, and whether the upstream may bill it all the same.
-fn recorded(end: AttemptEnd, stage: Stage) -> (StatusClass, bool) {
-    let sent = stage == Stage::Sent;
+fn recorded(end: AttemptEnd) -> (StatusClass, bool) {
     match end {
         AttemptEnd::Unreachable => (StatusClass::Unreachable, false),
         // A reused connection that was dead from the start has carried the request nowhere.
         AttemptEnd::Stale => (StatusClass::Cut, false),
-        AttemptEnd::Cut { .. } => (StatusClass::Cut, sent),
-        AttemptEnd::Timeout { .. } => (StatusClass::Timeout, sent),
-        AttemptEnd::Fault(fault) => {
-            let (class, billed) = faulty(fault);
-            (class, sent && billed)
-        }
+        // Nobody serves a request of which a part is missing.
+        AttemptEnd::Cut { sent } => (StatusClass::Cut, sent),
+        AttemptEnd::Timeout { sent } => (StatusClass::Timeout, sent),
+        AttemptEnd::Fault(fault) => faulty(fault),
     }
 }
 

@@ -15,10 +15,10 @@ use crate::pipeline::{self, accept};
 use crate::shard::Shard;
 use crate::shard::allowance::Allowance;
 use crate::shard::chance::Chance;
+use crate::shard::draws::Draws;
 use crate::shard::mailbox::{Letter, Mailbox};
 use crate::shard::refused::RefusedBook;
 use crate::shard::snapshot::SnapshotCell;
-use crate::shard::turns::Turns;
 use crate::upstream::addresses::Addresses;
 use crate::upstream::pool::Pool;
 use crossbeam_queue::ArrayQueue;
@@ -121,7 +121,7 @@ pub fn shard<I: Io>(io: I, setup: Setup) -> Rc<Shard<I>> {
         pool: Pool::default(),
         counters: setup.counters,
         mint: RefCell::new(IdMint::new(setup.node, setup.number, setup.start)),
-        turns: Turns::default(),
+        draws: Draws::default(),
         // Whoever starts together is not to wait together.
         chance: Chance::new(u64::from(setup.number) << 32 ^ now.wall.0),
         slab: setup.slab.map(RefCell::new),

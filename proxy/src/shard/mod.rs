@@ -6,10 +6,10 @@
 pub mod allowance;
 pub mod chance;
 pub mod clock;
+pub mod draws;
 pub mod mailbox;
 pub mod refused;
 pub mod snapshot;
-pub mod turns;
 
 use crate::exchange::ids::IdMint;
 use crate::exchange::keys::KeyTable;
@@ -24,6 +24,7 @@ use crate::upstream::pool::Pool;
 use allowance::Allowance;
 use chance::Chance;
 use crossbeam_queue::ArrayQueue;
+use draws::Draws;
 use refused::RefusedBook;
 use snapshot::SnapshotCell;
 use std::cell::{Cell, RefCell};
@@ -31,7 +32,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use store::record::Settled;
 use store::slab::Slab;
-use turns::Turns;
 
 /// All that a core owns.
 pub struct Shard<I: Io> {
@@ -55,8 +55,8 @@ pub struct Shard<I: Io> {
     pub counters: Arc<Counters>,
     /// Request ids.
     pub mint: RefCell<IdMint>,
-    /// Turns among equal candidates.
-    pub turns: Turns,
+    /// Draws among equal candidates.
+    pub draws: Draws,
     /// What is left to chance.
     pub chance: Chance,
     /// Where records live until they are in the log; none if the ledger is off.

@@ -108,12 +108,17 @@ fn every_ending_gives_the_allowance_back() {
             vec![Act::Signal("asked"), Act::Hang],
         ),
     ];
-    let scenarios: Vec<(&str, Scenario)> = endings
+    // A client that leaves an answer which is read on for its usage gives its request up at once.
+    let rules = ["abort", "drain_short"].into_iter();
+    let scenarios: Vec<((&str, &str), Scenario)> = endings
         .into_iter()
-        .map(|(name, client, acts)| {
+        .flat_map(|ending| rules.clone().map(move |rule| (rule, ending.clone())))
+        .map(|(rule, (name, client, acts))| {
             let upstream = vec![Manner::once(acts)];
             let scenario = Scenario { clients: vec![client], upstream, ..Scenario::default() };
-            (name, scenario.under(SMALL).under("[deadlines]\nfirst_byte = \"300ms\""))
+            let more =
+                format!("[deadlines]\nfirst_byte = \"300ms\"\n[endings]\nclient_left = \"{rule}\"");
+            ((name, rule), scenario.under(SMALL).under(&more))
         })
         .collect();
     transports::each_of(&scenarios, |_, outcome| {

@@ -111,7 +111,8 @@ fn a_half_closed_client_gets_its_answers() {
     });
 }
 
-/// A reset is an end of the call: the upstream is let go at once, and it is booked as that.
+/// A reset is an end of the call: the upstream is let go, at once where that is configured, and it
+/// is booked as that.
 #[test]
 fn a_client_that_resets_ends_its_call() {
     let body = "x".repeat(300 << 10);
@@ -132,7 +133,8 @@ fn a_client_that_resets_ends_its_call() {
             }
             client.extend([Step::Pause(Duration::from_millis(20)), Step::Reset]);
             let upstream = vec![Manner::once(acts)];
-            (name, Scenario { clients: vec![client], upstream, ..Scenario::default() })
+            let scenario = Scenario { clients: vec![client], upstream, ..Scenario::default() };
+            (name, scenario.under("[endings]\nclient_left = \"abort\""))
         })
         .collect();
     transports::each_of(&scenarios, |_, outcome| {

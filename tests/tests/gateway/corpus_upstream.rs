@@ -25,7 +25,7 @@ const OVERRIDDEN: &[(&str, &str, &str)] = &[
     ("h1-o-resp-no-reason", "empty_completion", "overridden by DESIGN §15: {}"),
     ("h1-o-resp-cookies", "empty_completion", "overridden by DESIGN §15: {}"),
     ("h1-o-resp-ext-trailer", "empty_completion", "overridden by DESIGN §15: {}"),
-    // since = streams and walk: a stream is no answer to a whole call.
+    // A stream is no answer to a whole call; as one to a stream it is played in `stream_life`.
     ("h1-o-resp-trunc-chunk", "upstream_invalid", "overridden by DESIGN §6: before the commit"),
 ];
 
@@ -49,8 +49,9 @@ impl Row {
             (None, _) => None,
         };
         let fin = row["when"] == "FIN";
-        // A connection whose answer was refused is of no use, whatever the row says.
-        let reused = refused.is_none() && expect["reuse"] != false;
+        // A connection whose answer broke its framing is of no use, whatever the row says.
+        let whole = refused.as_deref().is_none_or(|code| code == "empty_completion");
+        let reused = whole && expect["reuse"] != false;
         Row { id, input: bytes(row), fin, refused, reused }
     }
 

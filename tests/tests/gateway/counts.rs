@@ -2,7 +2,7 @@
 //! are in flight; rates, money and the ledger know nothing of it.
 
 use crate::messages::{ASK, MESSAGE, ask_at, kind_of, poor};
-use crate::{call, json};
+use crate::{ONE_ATTEMPT, call, json};
 use gateway_tests::outcome::Outcome;
 use gateway_tests::scenario::{Act, Manner, Reach, Read, Scenario, Step, Turn, say, send};
 use gateway_tests::script::{self, Faults};
@@ -159,7 +159,7 @@ fn what_the_provider_says_is_passed_on_whole() {
     ] {
         let upstream = json(status, fields, answer);
         let scenario = Scenario::plain(call(count(body)), upstream.as_bytes()).under(&config);
-        transports::each(&scenario, |outcome| {
+        transports::each(&scenario.under(ONE_ATTEMPT), |outcome| {
             outcome.assert_clean();
             let got = outcome.answer();
             assert_eq!(format!("{} {}", got.status, got.reason), status);
@@ -185,18 +185,20 @@ fn a_provider_that_fails_is_told_as_ever_and_nothing_is_recorded() {
     let html = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>";
     let cut = json("200 OK", "", COUNT).into_bytes();
     let cut = Manner::once(vec![say(&cut[..cut.len() - 3]), Act::Close]);
-    for scenario in [
-        of(vec![Manner::default()], Reach::Refused),
-        of(vec![Manner::always(html.as_bytes())], Reach::Open),
-        of(vec![Manner::always(json("401 No", "", COUNT).as_bytes())], Reach::Open),
-        of(vec![cut.clone(), cut], Reach::Open),
+    for (second, scenario) in [
+        (502, of(vec![Manner::default()], Reach::Refused)),
+        (502, of(vec![Manner::always(html.as_bytes())], Reach::Open)),
+        // The credential that is refused cools down.
+        (503, of(vec![Manner::always(json("401 No", "", COUNT).as_bytes())], Reach::Open)),
+        (502, of(vec![cut.clone(), cut], Reach::Open)),
     ] {
-        transports::each(&scenario, |outcome| {
+        transports::each(&scenario.under(ONE_ATTEMPT), |outcome| {
             outcome.assert_clean();
             // Twice: the first one's place was given back.
-            assert_eq!(outcome.statuses(0), [502, 502]);
+            assert_eq!(outcome.statuses(0), [502, second]);
             outcome.clients[0].answers.iter().for_each(|answer| {
-                assert_eq!(kind_of(answer), "api_error");
+                let kind = if answer.status == 502 { "api_error" } else { "overloaded_error" };
+                assert_eq!(kind_of(answer), kind);
             });
             assert_unrecorded(outcome);
             assert_eq!(counted(outcome, 5), 2);

@@ -2,10 +2,10 @@
 //!
 //! The model `a` costs 10 pico-dollars a token in and 100 out; the usual answer has one and two.
 
-use crate::{BODY, COMPLETION, call, json, ok, post};
+use crate::{BODY, COMPLETION, ONE_ATTEMPT, call, json, ok, post};
 use gateway_tests::outcome::Outcome;
 use gateway_tests::scenario::{Act, Manner, Reach, Read, Scenario, Split, Step, Turn, say, send};
-use gateway_tests::transports;
+use gateway_tests::{script, transports};
 use std::time::Duration;
 use store::ending::{Ending, Provenance, Release, StatusClass};
 use store::record::{Settled, flag};
@@ -57,7 +57,7 @@ fn fifty_calls_at_once_and_room_for_three() {
         outcome.assert_clean();
         let codes = codes_of(outcome);
         assert_eq!(codes.iter().filter(|(status, _)| *status == 200).count(), 3);
-        let reserved = (429, "budget_reserved".to_owned());
+        let reserved = (429, reserved());
         assert_eq!(codes.iter().filter(|code| **code == reserved).count(), 47);
         assert_eq!(outcome.forwarded(), 3);
         for record in &outcome.records {
@@ -198,6 +198,7 @@ fn a_client_that_leaves_gives_its_place_and_its_hold_back() {
         Manner::once(vec![Act::Send(ok().into_bytes(), Split::Whole)]),
     ];
     let config = poor(&format!("concurrent = 1\n{}", pico(HOLD + 50)));
+    let config = config + "[endings]\nclient_left = \"abort\"\n";
     let scenario =
         Scenario { config, clients: vec![leaver, next], upstream, ..Scenario::default() };
     transports::each(&scenario, |outcome| {
@@ -207,6 +208,41 @@ fn a_client_that_leaves_gives_its_place_and_its_hold_back() {
         assert_eq!((left.provenance, left.cost_picousd), (Provenance::Estimated, 0));
         assert_eq!(outcome.clients[1].answers[0].status, 200);
     });
+}
+
+/// While its answer is read on for nobody its place is free, and its hold is not.
+#[test]
+fn a_drain_keeps_the_hold_and_not_the_place() {
+    let leaver = vec![send(ask(BODY)), Step::Wait("asked"), Step::Reset, Step::Signal("left")];
+    let after = |ms: u64| {
+        let mut next = vec![Step::Wait("left"), Step::Pause(Duration::from_millis(ms))];
+        next.extend(call(ask(BODY)));
+        next
+    };
+    let upstream =
+        vec![Manner::once(vec![Act::Signal("asked"), Act::Hang]), Manner::always(ok().as_bytes())];
+    // Another call is told of the hold, not of the place; once the drain is over it fits.
+    let tight = poor(&format!("concurrent = 1\n{}", pico(HOLD + 50)));
+    let clients = vec![leaver.clone(), after(500), after(4_700), after(5_300)];
+    let scenario =
+        Scenario { config: tight, clients, upstream: upstream.clone(), ..Scenario::default() };
+    let outcome = script::run(&scenario);
+    let told = |client: usize| outcome.clients[client].answers[0].code();
+    assert_eq!((told(1), told(2), told(3)), (reserved(), reserved(), String::new()));
+    // With money for both it is served while the drain goes on.
+    let config = poor(&format!("concurrent = 1\n{}", pico(2 * HOLD)));
+    let clients = vec![leaver, after(500)];
+    let scenario = Scenario { config, clients, upstream, ..Scenario::default() };
+    transports::each(&scenario, |outcome| {
+        assert_eq!(outcome.clients[1].answers[0].status, 200);
+        let [served, left] = &outcome.records[..] else { panic!("{:?}", outcome.records) };
+        assert_eq!((left.ending, served.ending), (Ending::ClientLeft, Ending::Succeeded));
+        assert_eq!((outcome.counters.drains.get(), left.cost_picousd), (1, 0));
+    });
+}
+
+fn reserved() -> String {
+    "budget_reserved".to_owned()
 }
 
 #[test]
@@ -382,7 +418,7 @@ fn nothing_received_is_nothing_charged() {
             config: poor(&pico(HOLD)),
             ..Scenario::default()
         };
-        transports::each(&scenario, |outcome| {
+        transports::each(&scenario.under(ONE_ATTEMPT), |outcome| {
             let record = &outcome.records[0];
             assert_eq!((outcome.answer().status, record.status), (status, status));
             assert_eq!((record.cost_picousd, record.overrun_picousd), (0, 0));

@@ -1,6 +1,6 @@
 //! Peers that mean harm, or are broken in the ways that look like it.
 
-use crate::{BODY, call, json, ok, post};
+use crate::{BODY, ONE_ATTEMPT, call, json, ok, post};
 use gateway_tests::scenario::{Act, Manner, Read, Scenario, Step, Turn, say, send};
 use gateway_tests::transports;
 use std::time::Duration;
@@ -103,7 +103,8 @@ fn an_upload_that_stops_is_a_stall() {
     client.push(Step::Signal("answered"));
     let upstream = vec![Manner { turns, repeats: false }];
     let scenario = Scenario { clients: vec![client], upstream, ..Scenario::default() }
-        .under("[deadlines]\nwrite_stall = \"1s\"");
+        .under("[deadlines]\nwrite_stall = \"1s\"")
+        .under(ONE_ATTEMPT);
     transports::on_script(&[("stops", scenario)], |_, outcome| {
         assert_eq!(
             (outcome.answer().status, outcome.answer().code()),

@@ -27,6 +27,7 @@ mod deadlines;
 mod draining;
 #[cfg(test)]
 mod early;
+mod events;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
@@ -40,6 +41,8 @@ mod messages;
 mod properties;
 #[cfg(test)]
 mod replay;
+#[cfg(test)]
+mod streams;
 #[cfg(test)]
 mod upstreams;
 
@@ -77,6 +80,9 @@ fn json(status: &str, fields: &str, body: &str) -> String {
 fn ok() -> String {
     json("200 OK", "", COMPLETION)
 }
+
+/// One attempt a candidate: what an upstream does is seen as it is.
+const ONE_ATTEMPT: &str = "[retry]\nattempts = 1";
 
 /// A client that sends one request and reads its answer.
 fn call(request: impl AsRef<[u8]>) -> Vec<Step> {

@@ -3,7 +3,7 @@
 //! Of `claude-a` a token costs 1,000 pico-dollars in, 10 read from a cache, 100 and 10,000 written
 //! to one for five minutes and an hour, 100,000 out.
 
-use crate::{BODY, call, json, post};
+use crate::{BODY, ONE_ATTEMPT, call, json, post};
 use gateway_tests::answer::Answer;
 use gateway_tests::corpus::{CASES, row, text};
 use gateway_tests::outcome::Outcome;
@@ -214,21 +214,24 @@ fn a_good_answer_says_something_or_why_it_ended() {
     let content = r#"[{"type":"text","text":"hi"}]"#;
     let empty = MESSAGE.replace(content, "[]").replace(usage, none);
     let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#;
-    for (body, code) in [
-        (MESSAGE.replace(content, "[]"), ""),
-        (empty.clone(), ""),
-        (MESSAGE.replace(usage, none), ""),
-        (empty.replace(r#""end_turn""#, "null"), "empty_completion"),
-        ("{}".to_owned(), "empty_completion"),
-        (error.to_owned(), "upstream_invalid"),
-        ("<html></html>".to_owned(), "upstream_invalid"),
+    for (body, status, code) in [
+        (MESSAGE.replace(content, "[]"), 200, ""),
+        (empty.clone(), 200, ""),
+        (MESSAGE.replace(usage, none), 200, ""),
+        (empty.replace(r#""end_turn""#, "null"), 502, "empty_completion"),
+        ("{}".to_owned(), 502, "empty_completion"),
+        // It has the status it stands for.
+        (error.to_owned(), 529, ""),
+        ("<html></html>".to_owned(), 502, "upstream_invalid"),
     ] {
-        transports::each(&served(&ask("", ASK), &json("200 OK", "", &body)), |outcome| {
+        let scenario = served(&ask("", ASK), &json("200 OK", "", &body)).under(ONE_ATTEMPT);
+        transports::each(&scenario, |outcome| {
             outcome.assert_clean();
             let answer = outcome.answer();
             if code.is_empty() {
-                assert_eq!((answer.status, answer.text()), (200, body.clone()));
-                assert_eq!(outcome.endings(), ["succeeded"]);
+                assert_eq!((answer.status, answer.text()), (status, body.clone()));
+                let ending = if status == 200 { "succeeded" } else { "upstream_error" };
+                assert_eq!(outcome.endings(), [ending]);
             } else {
                 assert_eq!((answer.status, kind_of(answer).as_str()), (502, "api_error"), "{body}");
                 assert_eq!(codes::name(outcome.records[0].error_code), Some(code), "{body}");

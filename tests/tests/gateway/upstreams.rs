@@ -1,6 +1,6 @@
 //! Upstreams that are allowed to be odd, and when their connections are used again.
 
-use crate::{BODY, COMPLETION, call, json, ok, post};
+use crate::{BODY, COMPLETION, ONE_ATTEMPT, call, json, ok, post};
 use gateway_tests::answer::Framed;
 use gateway_tests::outcome::End;
 use gateway_tests::scenario::{Act, Manner, Read, Scenario, Step, Turn, say, send};
@@ -34,10 +34,12 @@ fn a_connection_is_used_again_only_if_both_sides_can_go_on() {
         ("old, kept", version(json("200 OK", "Connection: keep-alive\r\n", COMPLETION)), true),
         ("bytes behind it", format!("{}x", ok()), false),
         ("an answer behind it", ok().repeat(2), false),
-        ("our own credential", json("401 No", "", "{}"), false),
+        ("our own credential", json("401 No", "", "{}"), true),
         ("interim first", format!("HTTP/1.1 102 Wait\r\n\r\n{}", ok()), true),
     ];
-    let scenarios = cases.map(|(name, answer, reused)| ((name, reused), twice(&answer)));
+    let config = format!("{ONE_ATTEMPT}\n[breaker]\ncooldown = \"0s\"");
+    let scenarios =
+        cases.map(|(name, answer, reused)| ((name, reused), twice(&answer).under(&config)));
     transports::each_of(&scenarios, |(_, reused), outcome| {
         outcome.assert_clean();
         assert_eq!(outcome.clients[0].answers[1].text(), COMPLETION);

@@ -190,7 +190,8 @@ impl Call {
         self.input = (ascii as u64).div_ceil(4) + (other as u64).div_ceil(2);
         if !chat || dice.percent(60) {
             let cap = dice.log_between(1, 6_000);
-            let name = if chat && dice.percent(50) { "max_completion_tokens" } else { "max_tokens" };
+            let name =
+                if chat && dice.percent(50) { "max_completion_tokens" } else { "max_tokens" };
             members.push(format!("\"{name}\":{cap}"));
             self.cap = Some(cap);
         }
@@ -265,7 +266,9 @@ impl Call {
             _ if key.models.as_ref().is_some_and(|list| !list.contains(&model.asked)) => {
                 Expect::Own(403, "model_not_allowed")
             }
-            _ if key.has_budget() && !priced && !self.kind.is_free() => Expect::Own(400, "price_unknown"),
+            _ if key.has_budget() && !priced && !self.kind.is_free() => {
+                Expect::Own(400, "price_unknown")
+            }
             _ => Expect::Upstream,
         }
     }

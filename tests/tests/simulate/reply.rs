@@ -381,7 +381,9 @@ impl Reply {
             }
             Dialect::Messages => {
                 let kind = dice.word(MESSAGES);
-                format!("{{\"type\":\"error\",\"error\":{{\"type\":\"{kind}\",\"message\":\"x\"}}}}")
+                format!(
+                    "{{\"type\":\"error\",\"error\":{{\"type\":\"{kind}\",\"message\":\"x\"}}}}"
+                )
             }
         }
     }
@@ -655,9 +657,8 @@ fn completion(usage: Option<Usage>, making: Making<'_>, dice: &mut Dice) -> Stri
     let len = dice.weighted(&[(70, 2_000), (20, 60_000), (10, 260_000)]);
     let len = dice.log_between(1, len) as usize;
     let text = dice.text(len);
-    let usage = usage.map_or(String::new(), |usage| {
-        format!(",\"usage\":{}", usage.json(making.dialect))
-    });
+    let usage =
+        usage.map_or(String::new(), |usage| format!(",\"usage\":{}", usage.json(making.dialect)));
     match making.dialect {
         Dialect::Chat => format!(
             "{{\"id\":\"c\",\"object\":\"chat.completion\",\"model\":\"as-it-likes\",\"choices\":\

@@ -14,10 +14,6 @@ pub(crate) struct Event {
     pub(crate) hidden: bool,
     /// The dialect's terminator.
     pub(crate) ends: bool,
-    /// It settles whose answer it is.
-    pub(crate) begins: bool,
-    /// An error, by the upstream's own word.
-    pub(crate) error: bool,
     /// Bytes of text that the model says in it: ASCII and others.
     pub(crate) said: (u64, u64),
 }
@@ -44,7 +40,10 @@ impl Style {
             Dialect::Messages => format!("event:{blank}{name}{end}"),
             Dialect::Chat => String::new(),
         };
-        Event { bytes: format!("{name}data:{blank}{data}{end}{end}").into_bytes(), ..Event::default() }
+        Event {
+            bytes: format!("{name}data:{blank}{data}{end}{end}").into_bytes(),
+            ..Event::default()
+        }
     }
 
     pub(crate) fn comment(self) -> Event {
@@ -62,7 +61,10 @@ impl Style {
     /// What comes before the first word.
     pub(crate) fn preamble(self, usage: Option<Usage>) -> Vec<Event> {
         let Dialect::Messages = self.dialect else {
-            let data = r#"{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}"#;
+            let data = concat!(
+                r#"{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":""},"#,
+                r#""finish_reason":null}]}"#
+            );
             return vec![self.event("", data)];
         };
         let said = usage.map_or(String::new(), |usage| {
@@ -73,9 +75,9 @@ impl Style {
             "{{\"type\":\"message_start\",\"message\":{{\"id\":\"m\",\"type\":\"message\",\
              \"role\":\"assistant\",\"content\":[]{said}}}}}"
         );
-        let block = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
-        let begins = Event { begins: true, ..self.event("content_block_start", block) };
-        vec![self.event("message_start", &data), begins]
+        let block =
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+        vec![self.event("message_start", &data), self.event("content_block_start", block)]
     }
 
     pub(crate) fn content(self, text: &str) -> Event {
@@ -97,7 +99,7 @@ impl Style {
         };
         let ascii = text.bytes().filter(u8::is_ascii).count();
         let said = (ascii as u64, (text.len() - ascii) as u64);
-        Event { begins: true, said, ..self.event(name, &data) }
+        Event { said, ..self.event(name, &data) }
     }
 
     /// The reason to finish, and the usage.
@@ -110,18 +112,18 @@ impl Style {
                 "{{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"end_turn\"}}{said}}}"
             );
             let stop = r#"{"type":"content_block_stop","index":0}"#;
-            let events = [
+            return vec![
                 self.event("content_block_stop", stop),
                 self.event("message_delta", &data),
             ];
-            return events.map(|event| Event { begins: true, ..event }).into();
         }
         let data = r#"{"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
-        let mut events = vec![Event { begins: true, ..self.event("", data) }];
+        let mut events = vec![self.event("", data)];
         if let Some(usage) = usage {
-            let data = format!("{{\"id\":\"c\",\"choices\":[],\"usage\":{}}}", usage.json(self.dialect));
+            let data =
+                format!("{{\"id\":\"c\",\"choices\":[],\"usage\":{}}}", usage.json(self.dialect));
             let event = self.event("", &data);
-            events.push(Event { begins: true, hidden: hides, ..event });
+            events.push(Event { hidden: hides, ..event });
         }
         events
     }
@@ -131,11 +133,11 @@ impl Style {
             Dialect::Chat => self.event("", "[DONE]"),
             Dialect::Messages => self.event("message_stop", r#"{"type":"message_stop"}"#),
         };
-        Event { ends: true, begins: true, ..event }
+        Event { ends: true, ..event }
     }
 
     pub(crate) fn error(self, data: &str) -> Event {
-        Event { begins: true, error: true, ..self.event("error", data) }
+        self.event("error", data)
     }
 }
 
@@ -150,8 +152,9 @@ fn beat(dialect: Dialect) -> &'static [u8] {
 /// A stream as a client saw it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// Whole events of the upstream.
+    /// Whole events of the upstream, and their bytes.
     pub(crate) events: usize,
+    pub(crate) bytes: usize,
     /// Bytes of one more.
     pub(crate) within: usize,
     pub(crate) beats: usize,
@@ -171,21 +174,30 @@ impl Seen {
 pub(crate) fn read(got: &[u8], events: &[&Event], dialect: Dialect) -> Result<Seen, String> {
     let mut seen = Seen::default();
     let mut at = 0;
+    // An event is over with the CR of its last line end; the LF may come behind words of ours.
+    let mut owed = false;
     while at < got.len() {
         let rest = &got[at..];
         let next = events.get(seen.events).map(|event| &event.bytes[..]);
-        if let Some(next) = next.filter(|next| rest.starts_with(next)) {
-            seen.events += 1;
-            at += next.len();
+        let early = next.and_then(|next| next.strip_suffix(b"\n")).filter(|n| n.ends_with(b"\r"));
+        if owed && rest.starts_with(b"\n") {
+            (owed, at) = (false, at + 1);
+            seen.bytes += 1;
+        } else if let Some(next) = next.filter(|next| rest.starts_with(next)) {
+            (owed, at) = (false, at + next.len());
+            (seen.events, seen.bytes) = (seen.events + 1, seen.bytes + next.len());
         } else if rest.starts_with(beat(dialect)) {
             seen.beats += 1;
             at += beat(dialect).len();
         } else if let Some(error) = error_of(rest, dialect) {
             seen.error = Some(error);
             return Ok(seen);
-        } else if next.is_some_and(|next| next.starts_with(rest)) {
+        } else if next.is_some_and(|next| next.starts_with(rest)) && early != Some(rest) {
             seen.within = rest.len();
             return Ok(seen);
+        } else if let Some(early) = early.filter(|early| rest.starts_with(early)) {
+            (owed, at) = (true, at + early.len());
+            (seen.events, seen.bytes) = (seen.events + 1, seen.bytes + early.len());
         } else {
             let shown = String::from_utf8_lossy(&rest[..rest.len().min(120)]).into_owned();
             return Err(format!("behind {} of its events: {shown:?}", seen.events));

@@ -156,3 +156,72 @@ fn statuses_that_are_no_answer_are_invalid() {
         assert_eq!(AttemptEnd::Fault(fault).row().seen, refused);
     }
 }
+
+/// What the page calls each row, and the end it is about. Those that differ by status are given as
+/// a 5xx.
+fn rows() -> Vec<(&'static str, AttemptEnd)> {
+    let fault = |kind, status| {
+        AttemptEnd::Fault(Fault { kind, status, within: false, retry_after_ms: None })
+    };
+    vec![
+        ("unreachable", AttemptEnd::Unreachable),
+        ("stale", AttemptEnd::Stale),
+        ("half_sent", AttemptEnd::Cut { sent: false }),
+        ("cut", AttemptEnd::Cut { sent: true }),
+        ("stalled", AttemptEnd::Timeout { sent: false }),
+        ("timeout", AttemptEnd::Timeout { sent: true }),
+        ("busy", fault(Kind::Busy, 503)),
+        ("billed", fault(Kind::Billed, 503)),
+        ("doubtful", fault(Kind::Doubtful, 504)),
+        ("redirected", fault(Kind::Redirected, 302)),
+        ("exhausted", fault(Kind::Exhausted, 402)),
+        ("forbidden", fault(Kind::Forbidden, 403)),
+        ("unauthorized", fault(Kind::Unauthorized, 401)),
+        ("own_key", fault(Kind::OwnKey, 401)),
+        ("mismatch", fault(Kind::Mismatch, 404)),
+        ("rejected", fault(Kind::Rejected, 400)),
+        ("invalid", AttemptEnd::Fault(Fault::INVALID)),
+        ("empty", AttemptEnd::Fault(Fault::EMPTY)),
+    ]
+}
+
+#[test]
+fn the_page_about_the_walk_has_the_table() {
+    let page = include_str!("../../../../docs/reference/walk.md");
+    let lines = page.lines().filter(|line| line.starts_with("| `"));
+    let found: Vec<Vec<&str>> =
+        lines.map(|line| line.trim_matches('|').split('|').map(str::trim).collect()).collect();
+    let may = |may| match may {
+        May::Yes => "yes",
+        May::No => "no",
+        May::IfBilledTwice => "if billed twice",
+    };
+    let health = |health| match health {
+        Health::Unknown => "",
+        Health::Well => "well",
+        Health::Ill => "ill",
+    };
+    let wanted: Vec<[String; 6]> = rows()
+        .into_iter()
+        .map(|(name, end)| {
+            let row = end.row();
+            let by_status = ["busy", "billed"].contains(&name);
+            let credential = match (row.cools, by_status) {
+                (true, _) => "cools",
+                (false, true) => "ill if 5xx",
+                (false, false) => health(row.credential),
+            };
+            let seen = match row.seen {
+                Seen::Verbatim => "the answer".to_owned(),
+                Seen::Reworded => "the answer, with our words in `error.message`".to_owned(),
+                Seen::Refusal(refusal) => format!("`{}`", refusal.face().code),
+            };
+            let [again, next] = [may(row.again), may(row.next)].map(str::to_owned);
+            let [host, credential] = [health(row.host), credential].map(str::to_owned);
+            [format!("`{name}`"), again, next, host, credential, seen]
+        })
+        .collect();
+    let shown: Vec<[String; 6]> =
+        found.iter().map(|row| [0, 2, 3, 4, 5, 6].map(|cell| row[cell].to_owned())).collect();
+    assert_eq!(shown, wanted);
+}

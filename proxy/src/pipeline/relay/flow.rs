@@ -13,7 +13,7 @@ use super::reply::{Counted, Sink};
 use crate::pipeline::answer::Coding;
 use crate::pipeline::arriving::Arriving;
 use codec::json::ErrorFacts;
-use codec::sse::{Dialect, Kind, Reach, StreamScan};
+use codec::sse::{Dialect, Kind, Part, Reach, StreamScan};
 use codec::usage::UsageEnvelope;
 use flate2::write::GzDecoder;
 use std::io::Write;
@@ -39,7 +39,8 @@ pub(super) struct Flow {
     begun: bool,
     /// Content of it was not only announced.
     content: bool,
-    /// Where in the body the first event lies that is an error, if it came before all content.
+    /// Where in the body the first event lies that is an error, if it came before all content; of
+    /// a stream in a coding, nowhere.
     first_error: Option<(usize, usize)>,
     /// A byte order mark may still pass.
     mark: bool,
@@ -58,14 +59,29 @@ enum Reader {
 struct Events {
     scan: StreamScan,
     begun: bool,
+    error_first: bool,
 }
 
 impl Sink for Events {
     fn feed(&mut self, mut decoded: &[u8]) {
         while let Some(part) = self.scan.next(decoded) {
-            self.begun |= begins(part.kind) && part.reach != Reach::Open;
             decoded = decoded.get(part.len..).unwrap_or_default();
+            if !waits(&part, self.begun) {
+                self.error_first |= part.kind == Kind::Error && !self.begun;
+                self.begun |= begins(part.kind);
+            }
         }
+    }
+}
+
+/// Whether more of an event has to come before anything is done with it: it may be what is kept
+/// back, or it begins to be an error that comes before all else, which nobody is to see if another
+/// candidate does better.
+fn waits(part: &Part, begun: bool) -> bool {
+    match part.reach {
+        Reach::Open => true,
+        Reach::Passing => part.kind == Kind::Error && !begun,
+        Reach::Whole | Reach::Trailing | Reach::Cut => false,
     }
 }
 
@@ -83,7 +99,7 @@ impl Flow {
         let reader = match coding {
             Coding::Identity => Reader::Plain(scan),
             Coding::Gzip => {
-                let events = Events { scan, begun: false };
+                let events = Events { scan, begun: false, error_first: false };
                 Reader::Gzip(Box::new(GzDecoder::new(Counted::new(events))))
             }
             Coding::Unknown => Reader::Blind,
@@ -110,7 +126,11 @@ impl Flow {
                 let fresh = body.body().get(self.scanned..).unwrap_or_default();
                 decoder.get_mut().allow(fresh.len());
                 let broken = decoder.write_all(fresh).and_then(|()| decoder.flush()).is_err();
-                self.begun |= decoder.get_ref().sink().begun;
+                let events = decoder.get_ref().sink();
+                self.begun |= events.begun;
+                if events.error_first {
+                    self.first_error.get_or_insert((0, 0));
+                }
                 self.all_clear(body);
                 if broken {
                     self.reader = Reader::Blind;
@@ -132,7 +152,7 @@ impl Flow {
         let Reader::Plain(scan) = &mut self.reader else { return };
         while let Some(part) = scan.next(body.body().get(self.scanned..).unwrap_or_default()) {
             self.scanned += part.len;
-            if part.reach == Reach::Open {
+            if waits(&part, self.begun) {
                 continue;
             }
             if part.kind == Kind::Error && !self.begun && part.reach == Reach::Whole {
@@ -160,16 +180,25 @@ impl Flow {
     }
 
     /// No more will come; `framed` as its body's framing says: then what was held back may go, as
-    /// far as it came. What an unfinished event said counts.
-    pub(super) fn end(&mut self, framed: bool) {
-        let scan = match &mut self.reader {
-            Reader::Plain(scan) => scan,
-            Reader::Gzip(decoder) => &mut decoder.get_mut().sink_mut().scan,
+    /// far as it came, unless it is what is not shown. What an unfinished event said counts.
+    pub(super) fn end(&mut self, framed: bool, body: &mut Arriving) {
+        let (scan, plain) = match &mut self.reader {
+            Reader::Plain(scan) => (scan, true),
+            Reader::Gzip(decoder) => (&mut decoder.get_mut().sink_mut().scan, false),
             Reader::Blind => return,
         };
         if let Some(part) = scan.end() {
+            if part.kind == Kind::Error && !self.begun && plain {
+                self.first_error.get_or_insert((self.clear, self.scanned));
+            }
             self.begun |= begins(part.kind);
-            self.inside |= framed;
+            let hidden = part.kind == Kind::Usage && self.hide_usage && !self.let_go;
+            if framed && plain && hidden {
+                body.remove(self.clear, self.scanned);
+                self.scanned = self.clear;
+            } else {
+                self.inside |= framed;
+            }
         }
         if framed {
             self.clear = self.scanned;
@@ -241,6 +270,11 @@ impl Flow {
     /// Whether the stream itself has said that something went wrong.
     pub(super) fn has_error(&self) -> bool {
         self.events().is_some_and(|scan| scan.error().is_some())
+    }
+
+    /// Whether that is the last thing it has said.
+    pub(super) fn is_told_off(&self) -> bool {
+        self.has_error() && self.is_plain() && self.is_between_events()
     }
 
     /// What it says of that.

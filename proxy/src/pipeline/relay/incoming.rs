@@ -4,7 +4,7 @@
 //! It judges nothing but the framing, and writes nothing to the client.
 
 use crate::exchange::time::MonoNs;
-use crate::io::turn::{Event, Turn};
+use crate::io::turn::{Event, Side, Turn};
 use crate::io::{Io, Recall, Stream};
 use crate::pipeline::answer::AnswerHead;
 use crate::pipeline::arriving::Arriving;
@@ -33,6 +33,10 @@ pub(in crate::pipeline) struct Incoming<'a, I: Io> {
     pub(super) head: AnswerHead,
     /// The upstream connection may be used again once the body is complete.
     reusable: bool,
+    /// Whether a posted read can be asked back.
+    pub(super) recall: Recall,
+    /// The connection is watched, and no read is posted.
+    napping: bool,
     /// Bytes the last read brought.
     got: usize,
     /// Which buffer a write of the request still has.
@@ -68,6 +72,8 @@ impl<'a, I: Io> Incoming<'a, I> {
             body,
             head,
             reusable,
+            recall: Recall::Never,
+            napping: false,
             got: 0,
             lent,
             begun,
@@ -75,10 +81,10 @@ impl<'a, I: Io> Incoming<'a, I> {
         }
     }
 
-    /// Keeps a read posted.
+    /// Keeps a read posted, unless the connection is only watched.
     pub(super) fn read_on(&mut self) {
         let Some(upstream) = &mut self.upstream else { return };
-        if upstream.stream.reading() {
+        if upstream.stream.reading() || self.napping {
             return;
         }
         if let Some(capacity) = self.body.wanted_capacity() {
@@ -88,7 +94,7 @@ impl<'a, I: Io> Incoming<'a, I> {
             self.body.grow_to(capacity, &self.shard.buffers);
         }
         let buffer = std::mem::take(&mut self.body.buffer);
-        upstream.stream.start_read(buffer, Recall::Never);
+        upstream.stream.start_read(buffer, self.recall);
     }
 
     /// Waits for more, with an eye on the client; the client's timer is armed by the caller.
@@ -124,9 +130,43 @@ impl<'a, I: Io> Incoming<'a, I> {
                     return Came::Client;
                 }
                 Event::Fired => return Came::Fired,
+                Event::Stirred(Side::Client) => {
+                    client.stir();
+                    client.look_again(&self.shard.buffers);
+                }
+                Event::Stirred(Side::Upstream) => {
+                    self.napping = false;
+                    upstream.stream.start_read(self.shard.buffers.take(), self.recall);
+                }
                 Event::ClientWritten(_) => {}
             }
         }
+    }
+
+    /// Nothing comes: watches the upstream without a buffer, unless bytes of it are held here.
+    pub(super) async fn nap(&mut self, client: &Client<I::Stream>) -> Option<Came> {
+        let upstream = self.upstream.as_mut().filter(|upstream| upstream.stream.reading())?;
+        client.timer.disarm();
+        upstream.stream.recall_read();
+        while upstream.stream.reading() {
+            let Event::UpstreamRead(done) =
+                Turn::upstream(&mut upstream.stream, &client.timer).await
+            else {
+                continue;
+            };
+            self.body.buffer = done.buffer;
+            match done.result {
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Ok(n) if n > 0 => return Some(Came::Some),
+                Ok(_) if self.body.end_of_connection() => return Some(Came::Some),
+                _ => return Some(Came::Cut),
+            }
+        }
+        if self.body.let_go(&self.shard.buffers) {
+            self.napping = true;
+            upstream.stream.start_watch();
+        }
+        None
     }
 
     /// Lets the body go that has come, unless a read has its buffer.

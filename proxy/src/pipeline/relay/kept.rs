@@ -2,7 +2,7 @@
 //! an end that has to be told inside a stream, since the client has its head.
 //!
 //! Bound: a body of [`LOOK_AHEAD`](super::incoming::LOOK_AHEAD) bytes is kept; of a longer one only
-//! what its status means is told.
+//! its head is, with words of ours below it.
 
 use super::incoming::Incoming;
 use super::{ClientFraming, Delivered, beat, finish_head, lost_ending};
@@ -27,7 +27,8 @@ pub(in crate::pipeline) struct Kept {
     status: u16,
     /// The client's head as far as the answer makes it.
     head: Vec<u8>,
-    body: Vec<u8>,
+    /// Nothing if it is too long, or an event in a coding.
+    body: Option<Vec<u8>>,
     /// It was an event of a stream: its head speaks of a stream.
     of_stream: bool,
 }
@@ -39,15 +40,15 @@ const REWORDED: &str = "The upstream account behind this gateway cannot serve th
 pub(super) fn keep<I: Io>(
     incoming: &mut Incoming<'_, I>,
     event: Option<(usize, usize)>,
-) -> Option<Box<Kept>> {
+) -> Box<Kept> {
     let body = incoming.body.body();
     let body = match event {
-        Some((from, to)) => data_of(body.get(from..to).unwrap_or_default()),
-        None if incoming.body.done => body.to_vec(),
-        None => return None,
+        Some((from, to)) if from < to => Some(data_of(body.get(from..to).unwrap_or_default())),
+        None if incoming.body.done => Some(body.to_vec()),
+        Some(_) | None => None,
     };
     let (status, head) = (incoming.head.status, incoming.head.written.clone());
-    Some(Box::new(Kept { status, head, body, of_stream: event.is_some() }))
+    Box::new(Kept { status, head, body, of_stream: event.is_some() })
 }
 
 /// The data of an event, its lines joined as a reader would.
@@ -79,23 +80,22 @@ pub(in crate::pipeline) async fn tell_kept<I: Io>(
         }
         return Err(after_body(refusal));
     };
-    let Kept { status, head, mut body, of_stream } = *kept;
+    let Kept { status, head, body, of_stream } = *kept;
+    let body = if answer.reworded { body.as_deref().and_then(reworded) } else { body };
+    let theirs = body.is_some();
+    let body = body.unwrap_or_else(|| ours(answer, call));
     held.record.status = answer.status;
     held.record.relayed_bytes = body.len() as u64;
     settle::price_none(shard, call, held);
-    if answer.reworded {
-        body = reworded(&body, call);
-    }
     let mut out = shard.buffers.take();
     if call.begun {
-        let line = !body.iter().any(|byte| matches!(byte, b'\n' | b'\r')) && is_error(&body);
-        if line {
+        if is_line(&body) {
             beat::write_event(&mut out, call, &body);
         } else {
-            beat::write_error(&mut out, call, Refusal::UpstreamInvalid);
+            beat::write_event(&mut out, call, &ours(answer, call));
         }
     } else {
-        write_head(&mut out, &head, (status, answer.status), of_stream);
+        write_head(&mut out, &head, (status, answer.status), of_stream || !theirs);
         let framing = ClientFraming::Length(body.len() as u64);
         finish_head(&mut out, (framing, call.origin.close), client, (shard, call, held));
         out.extend_from_slice(&body);
@@ -134,9 +134,9 @@ pub(in crate::pipeline) async fn tell<I: Io>(
     Delivered { outcome: Outcome { ending, status: 200 }, after: After::Close }
 }
 
-/// The head of a kept answer. An error that came inside a success gets the status it stands for;
-/// one that came as an event is a message now.
-fn write_head(out: &mut Vec<u8>, head: &[u8], (was, status): (u16, u16), of_stream: bool) {
+/// The head of a kept answer. An error that came inside a success gets the status it stands for.
+/// `json`: what is told below it is JSON, whatever came, an event or something else.
+fn write_head(out: &mut Vec<u8>, head: &[u8], (was, status): (u16, u16), json: bool) {
     let mut lines = head.split_inclusive(|byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();
     if was == status {
@@ -146,14 +146,14 @@ fn write_head(out: &mut Vec<u8>, head: &[u8], (was, status): (u16, u16), of_stre
     }
     for line in lines {
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-        let speaks_of_stream = name.eq_ignore_ascii_case(b"content-type")
+        let speaks_of_body = name.eq_ignore_ascii_case(b"content-type")
             || name.eq_ignore_ascii_case(b"cache-control")
             || name.eq_ignore_ascii_case(b"content-encoding");
-        if !(of_stream && speaks_of_stream) {
+        if !(json && speaks_of_body) {
             out.extend_from_slice(line);
         }
     }
-    if of_stream {
+    if json {
         out.extend_from_slice(b"content-type: application/json\r\n");
     }
 }
@@ -170,27 +170,31 @@ struct Said<'b> {
     message: &'b RawValue,
 }
 
-fn is_error(body: &[u8]) -> bool {
-    serde_json::from_slice::<Body<'_>>(body).is_ok()
+/// Whether a body is an error that an event can carry as one line.
+fn is_line(body: &[u8]) -> bool {
+    let breaks = body.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
+    !breaks && serde_json::from_slice::<Body<'_>>(body).is_ok()
 }
 
-/// The body with other words in `error.message` and all else as it is; an error of our own shape
-/// if it has no such member.
-fn reworded(body: &[u8], call: &Call<'_>) -> Vec<u8> {
-    let place = std::str::from_utf8(body).ok().and_then(|text| {
-        let error = serde_json::from_str::<Body<'_>>(text).ok()?.error.get();
-        let message = serde_json::from_str::<Said<'_>>(error).ok()?.message.get();
-        let from = (message.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
-        Some((from, from + message.len()))
-    });
+/// The body with other words in `error.message` and all else as it is; nothing if it has no such
+/// member.
+fn reworded(body: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(body).ok()?;
+    let error = serde_json::from_str::<Body<'_>>(text).ok()?.error.get();
+    let message = serde_json::from_str::<Said<'_>>(error).ok()?.message.get();
+    let from = (message.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
     let mut out = Vec::with_capacity(body.len() + REWORDED.len());
-    match place {
-        Some((from, to)) => {
-            out.extend_from_slice(body.get(..from).unwrap_or_default());
-            write_string(REWORDED, &mut out);
-            out.extend_from_slice(body.get(to..).unwrap_or_default());
-        }
-        None => refuse::write_error(&mut out, Refusal::UpstreamUnavailable, &call.origin),
-    }
+    out.extend_from_slice(body.get(..from)?);
+    write_string(REWORDED, &mut out);
+    out.extend_from_slice(body.get(from + message.len()..)?);
+    Some(out)
+}
+
+/// Our own words for an answer whose own cannot be told.
+fn ours(answer: walk::Answer, call: &Call<'_>) -> Vec<u8> {
+    let refusal =
+        if answer.reworded { Refusal::UpstreamUnavailable } else { Refusal::UpstreamInvalid };
+    let mut out = Vec::new();
+    refuse::write_error(&mut out, refusal, &call.origin);
     out
 }

@@ -16,7 +16,8 @@ use super::pricing;
 use super::{ClientFraming, Delivered, Unfit, finish_head, lost_ending};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
-use crate::io::{Chunk, Io, Stream};
+use crate::io::buffers::Buffers;
+use crate::io::{Chunk, Io, Recall, Stream};
 use crate::pipeline::After;
 use crate::pipeline::client::{Client, Lost, Presence};
 use crate::pipeline::held::Held;
@@ -28,6 +29,10 @@ use std::time::Duration;
 /// How long the end of a body may take after the stream's own end: it mostly is in the same
 /// packet, and a connection whose answer has ended can be used again.
 const AFTER_END: Duration = Duration::from_secs(1);
+
+/// How long a read stays posted on a stream in which nothing happens: longer than the pauses of a
+/// model that writes.
+const LENT: Duration = Duration::from_secs(5);
 
 /// Room for the framing of chunks beside their data.
 const CHUNK_FRAMING_BYTES: usize = 64;
@@ -66,12 +71,13 @@ enum Wait {
 }
 
 impl<'a, I: Io> Streaming<'a, I> {
-    pub(super) fn new(incoming: Incoming<'a, I>, call: &Call<'_>) -> Streaming<'a, I> {
+    pub(super) fn new(mut incoming: Incoming<'a, I>, call: &Call<'_>) -> Streaming<'a, I> {
         let events = beat::events_of(call.origin.dialect);
         let mut flow = Flow::new(events, incoming.head.coding, call.hide_usage);
         if call.begun {
             flow.no_mark();
         }
+        incoming.recall = Recall::Able;
         Streaming { incoming, flow, noted: 0, ended: false, told: false }
     }
 
@@ -88,7 +94,8 @@ impl<'a, I: Io> Streaming<'a, I> {
                 return Err(Unfit::Error);
             }
             if self.flow.has_begun() || self.incoming.body.len() >= LOOK_AHEAD {
-                return Ok(());
+                let over = self.flow.is_terminated() && self.flow.is_empty();
+                return if over { Err(Unfit::Empty) } else { Ok(()) };
             }
             if self.incoming.body.done {
                 let empty = self.flow.is_read() && self.flow.is_empty();
@@ -112,7 +119,7 @@ impl<'a, I: Io> Streaming<'a, I> {
             self.flow.take_in(body);
         }
         if body.done {
-            self.flow.end(true);
+            self.flow.end(true, body);
         }
         Ok(())
     }
@@ -130,11 +137,13 @@ impl<'a, I: Io> Streaming<'a, I> {
         let deadline = limit.unwrap_or(call.snapshot.deadlines.between_bytes);
         let begun = client.timer.tick();
         let between = leaving::ticks(deadline);
+        let mut awake = limit.is_none();
         loop {
             let tick = client.timer.tick();
             let rest = leaving::span(between.saturating_sub(tick - begun));
             let beat = if limit.is_none() { beat::due_in(client, call) } else { rest };
-            client.timer.arm(rest.min(beat));
+            let soon = if awake { rest.min(beat).min(LENT) } else { rest.min(beat) };
+            client.timer.arm(soon);
             let came = self.incoming.more(client, call).await;
             match came {
                 Came::Some | Came::Cut => {
@@ -152,6 +161,12 @@ impl<'a, I: Io> Streaming<'a, I> {
                     if tick - begun >= between {
                         return self.late(client, call).await;
                     }
+                    if awake && tick - begun >= leaving::ticks(LENT) {
+                        awake = false;
+                        if let Some(came) = Box::pin(self.nap(client, call)).await {
+                            return if matches!(came, Came::Some) { Wait::Some } else { Wait::Cut };
+                        }
+                    }
                     if beat::due_in(client, call).is_zero() {
                         match Box::pin(self.beat(client, call, held)).await {
                             Ok(()) => {}
@@ -162,6 +177,15 @@ impl<'a, I: Io> Streaming<'a, I> {
                 }
             }
         }
+    }
+
+    /// A stream that is silent holds no buffers.
+    async fn nap(&mut self, client: &mut Client<I::Stream>, call: &Call<'_>) -> Option<Came> {
+        // Toward an old client a broken stream ends with a reset, which a watch would hold up.
+        if !call.origin.is_10 {
+            client.nap(&self.incoming.shard.buffers).await;
+        }
+        self.incoming.nap(client).await
     }
 
     async fn late(&mut self, client: &Client<I::Stream>, call: &mut Call<'_>) -> Wait {
@@ -205,16 +229,19 @@ impl<'a, I: Io> Streaming<'a, I> {
         let ending = loop {
             let over = self.over();
             self.settle(call, held, over);
-            self.pass(&mut out, framing, held);
+            self.pass(&mut out, framing);
             match over {
                 Over::Not => self.incoming.read_on(),
                 Over::Clean(_) if framing == ClientFraming::Chunked => {
+                    written(&mut out, &self.incoming.shard.buffers);
                     out.extend_from_slice(http1::LAST_CHUNK);
                 }
                 Over::Clean(_) | Over::Broken => {}
             }
             let (back, sent) = send(client, call, out).await;
-            out = back;
+            // Nobody needs it while the stream is silent.
+            self.incoming.shard.buffers.give(back);
+            out = Vec::new();
             match (sent, over) {
                 (Err(lost), _) => break Box::pin(self.lost(client, call, held, lost)).await,
                 (Ok(()), Over::Clean(ending)) => break ending,
@@ -230,7 +257,8 @@ impl<'a, I: Io> Streaming<'a, I> {
                 Wait::Some if self.take_in().is_ok() => {}
                 Wait::Left => break Box::pin(self.lost(client, call, held, Lost::Gone)).await,
                 Wait::Stalled => break Ending::WriteStall,
-                _ if terminated => self.ended = true,
+                // Nothing follows an end, and an error that was told is one.
+                _ if terminated || self.flow.is_told_off() => self.ended = true,
                 came => {
                     let refusal = match came {
                         Wait::Late if self.incoming.shard.cut.get() => Refusal::ShuttingDown,
@@ -261,9 +289,13 @@ impl<'a, I: Io> Streaming<'a, I> {
 
     /// Price before the last bytes; before that, what has passed so far, some ten times a second.
     fn settle(&mut self, call: &Call<'_>, held: &mut Held, over: Over) {
+        // What goes next counts: an answer that nobody can read is charged by its bytes.
+        held.record.relayed_bytes += self.flow.clear() as u64;
         let tick = self.incoming.shard.wheel.tick();
         if self.flow.is_terminated() || matches!(over, Over::Clean(_)) {
-            self.price(call, held, Ending::Succeeded);
+            let failed = self.flow.has_error();
+            let ending = if failed { Ending::UpstreamError } else { Ending::Succeeded };
+            self.price(call, held, ending);
         } else if tick != self.noted {
             self.noted = tick;
             let shard = self.incoming.shard;
@@ -273,17 +305,26 @@ impl<'a, I: Io> Streaming<'a, I> {
     }
 
     /// Prices it, by what it said it used, else by the rule of its ending.
-    pub(super) fn price(&self, call: &Call<'_>, held: &mut Held, ending: Ending) {
+    fn price(&self, call: &Call<'_>, held: &mut Held, ending: Ending) {
         let read = (self.flow.usage(), self.flow.said());
         pricing::answer(call, held, &self.incoming, read, ending);
     }
 
+    /// The same of one of which nothing more comes: what its unfinished event said counts.
+    pub(super) fn close(&mut self, call: &Call<'_>, held: &mut Held, ending: Ending) {
+        self.flow.end(false, &mut self.incoming.body);
+        self.price(call, held, ending);
+    }
+
     /// Writes what may go behind whatever `out` holds.
-    fn pass(&mut self, out: &mut Vec<u8>, framing: ClientFraming, held: &mut Held) {
+    fn pass(&mut self, out: &mut Vec<u8>, framing: ClientFraming) {
         let body = &mut self.incoming.body;
         let clear = self.flow.clear();
-        held.record.relayed_bytes += clear as u64;
         let bytes = body.body().get(..clear).unwrap_or_default();
+        if clear == 0 {
+            return;
+        }
+        written(out, &self.incoming.shard.buffers);
         let room = out.len() + clear + CHUNK_FRAMING_BYTES;
         self.incoming.shard.buffers.grow(out, room);
         match framing {
@@ -311,8 +352,8 @@ impl<'a, I: Io> Streaming<'a, I> {
             return ending;
         }
         // Whoever reads the end of it has its confirm, as with any other end.
-        self.flow.end(false);
-        self.price(call, held, ending);
+        self.close(call, held, ending);
+        written(out, &self.incoming.shard.buffers);
         beat::write_error(out, call, refusal);
         let (back, sent) = send(client, call, std::mem::take(out)).await;
         *out = back;
@@ -354,8 +395,7 @@ impl<'a, I: Io> Streaming<'a, I> {
         ending: Ending,
         (framing, close): (ClientFraming, bool),
     ) -> Delivered {
-        self.flow.end(false);
-        self.price(call, held, ending);
+        self.close(call, held, ending);
         self.incoming.retire();
         self.incoming.shed();
         let clean = matches!(ending, Ending::Succeeded | Ending::UpstreamError);
@@ -367,6 +407,13 @@ impl<'a, I: Io> Streaming<'a, I> {
             ClientFraming::Chunked | ClientFraming::Length(_) => After::Close,
         };
         Delivered { outcome: Outcome { ending, status: self.incoming.head.status }, after }
+    }
+}
+
+/// Something is to be written into `out`, which may have gone home meanwhile.
+fn written(out: &mut Vec<u8>, buffers: &Buffers) {
+    if out.capacity() == 0 {
+        *out = buffers.take();
     }
 }
 

@@ -56,17 +56,16 @@ impl<'a, I: Io> Whole<'a, I> {
         call: &mut Call<'_>,
     ) -> Result<(), Unfit> {
         self.incoming.head.judge()?;
-        if call.begun {
-            // The client has been told that a stream comes.
-            return Err(Unfit::Invalid);
-        }
+        let success = self.incoming.head.is_success();
         loop {
             self.take_in().map_err(|_| Unfit::Invalid)?;
             if self.incoming.body.done {
-                if !self.incoming.head.is_success() {
+                if !success {
                     return Err(Unfit::Error);
                 }
                 return match self.reply.worth() {
+                    // The client has been told that a stream comes.
+                    Worth::Something if call.begun => Err(Unfit::Invalid),
                     Worth::Something => Ok(()),
                     Worth::Error => Err(Unfit::Error),
                     Worth::Malformed => Err(Unfit::Invalid),
@@ -76,8 +75,12 @@ impl<'a, I: Io> Whole<'a, I> {
                 };
             }
             if self.incoming.body.len() >= LOOK_AHEAD {
-                // An error of that length is judged by what is here of it, and not kept.
-                return if self.incoming.head.is_success() { Ok(()) } else { Err(Unfit::Error) };
+                return match success {
+                    true if call.begun => Err(Unfit::Invalid),
+                    true => Ok(()),
+                    // An error of that length is judged by what is here of it, and not kept.
+                    false => Err(Unfit::Error),
+                };
             }
             match self.read_more(client, call).await {
                 More::Some => {}
@@ -86,6 +89,11 @@ impl<'a, I: Io> Whole<'a, I> {
                 More::ClientGone => return Err(Unfit::ClientGone),
             }
         }
+    }
+
+    /// Whether it is longer than what is looked at before it is passed on.
+    pub(super) fn is_long(&self) -> bool {
+        !self.incoming.body.done && self.incoming.body.len() >= LOOK_AHEAD
     }
 
     /// Decodes and reads what has arrived.

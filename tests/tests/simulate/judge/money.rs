@@ -64,10 +64,10 @@ fn check_strict(case: &Case<'_>, index: &Index<'_>, nth: usize, faults: &mut Vec
     for record in case.records.iter().filter(of_key).filter(|record| record.overrun_picousd > 0) {
         let id = text(record.request_id);
         let Some(call) = index.calls.get(&id).map(|call| case.call(*call)) else { continue };
-        let [fresh, cached, _, _, output, ..] = record.tokens.map(u64::from);
+        let [fresh, cached, written, _, output, ..] = record.tokens.map(u64::from);
         let most = call.input * call.answers;
         let cap = call.cap.unwrap_or(u64::MAX).saturating_mul(call.answers);
-        if key.strict && fresh + cached <= most && output <= cap {
+        if key.strict && fresh + cached + written <= most && output <= cap {
             faults.push(format!("{id}: an overrun under strict: {}", brief(record)));
         }
     }

@@ -5,6 +5,7 @@ use super::{Case, Index, brief, is_exchange, text};
 use crate::call::Call;
 use crate::notes::{Asked, Life};
 use crate::reply::{May, Reply};
+use crate::stream::Event;
 use crate::usage::Usage;
 use crate::world::{Candidate, debit, key_id};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +65,8 @@ fn check_life(case: &Case<'_>, life: &Life, faults: &mut Vec<String>) {
     let records: Vec<&Settled> = case.records.iter().filter(of_life).collect();
     let exchanges = records.iter().filter(|record| is_exchange(record)).count() as u64;
     if exchanges != life.records {
-        faults.push(format!("start {}: {} settled, {exchanges} recorded", life.start, life.records));
+        faults
+            .push(format!("start {}: {} settled, {exchanges} recorded", life.start, life.records));
     }
     let told: BTreeSet<[u8; 16]> = life.told.iter().map(|record| record.request_id).collect();
     let recorded: BTreeSet<[u8; 16]> = records.iter().map(|record| record.request_id).collect();
@@ -173,6 +175,8 @@ impl One<'_, '_> {
             May::No => false,
             May::Twice => self.case.plan.world.retry.billed_twice || !asked.whole,
         };
+        // Whoever was told that a stream comes can be given nothing else.
+        let right = right || !same && self.call.kind.is_stream() && reply.events.is_none();
         // What lies behind an answer's end is taken for the beginning of the next one.
         let right = right || stale && same || self.case.is_behind_surplus(asked);
         if right { Ok(()) } else { Err(format!("{:?} was followed by another", reply.kind)) }
@@ -233,7 +237,8 @@ pub(super) fn check_charges(case: &Case<'_>, index: &Index<'_>, faults: &mut Vec
     for record in case.records {
         let id = text(record.request_id);
         let about = index.calls.get(&id).map_or(String::new(), |call| format!("call {call} "));
-        let mut fault = |what: &str| faults.push(format!("{about}({id}): {what}: {}", brief(record)));
+        let mut fault =
+            |what: &str| faults.push(format!("{about}({id}): {what}: {}", brief(record)));
         if !is_exchange(record) {
             let nothing =
                 record.cost_picousd == 0 && record.tokens == [0; 8] && record.attempts == 0;
@@ -261,7 +266,11 @@ pub(super) fn check_charges(case: &Case<'_>, index: &Index<'_>, faults: &mut Vec
             fault("a candidate that is none");
             continue;
         };
-        if record.model.as_str() != model.asked || record.served_model.as_str() != candidate.sent {
+        // The name of the next candidate is written before it is tried: a kill can fall in between.
+        let next = record.ending == Ending::Orphaned
+            && model.candidates.iter().any(|one| record.served_model.as_str() == one.sent);
+        let named = record.served_model.as_str() == candidate.sent || next;
+        if record.model.as_str() != model.asked || !named {
             fault("another model is named");
         }
         let left = plan.candidates(world).map(|(_, candidate)| candidate);
@@ -352,6 +361,17 @@ impl Bill<'_, '_> {
         if set { Ok(()) } else { Err("let off by a rule that is not set".to_owned()) }
     }
 
+    /// Whether all of an answer was on its way to the client.
+    fn is_whole(&self) -> bool {
+        let Some(last) = self.replies().last() else { return false };
+        let visible = |events: &Vec<Event>| {
+            let shown = events.iter().filter(|event| !event.hidden);
+            shown.map(|event| event.bytes.len()).sum::<usize>()
+        };
+        let all = last.events.as_ref().map_or(last.body.len(), visible);
+        self.record.relayed_bytes == all as u64
+    }
+
     /// The input as its text counts, or as a report that broke off had told; the output as what
     /// was relayed counts, of a stream what the model said in it.
     fn check_estimate(&self) -> Result<(), String> {
@@ -361,7 +381,8 @@ impl Bill<'_, '_> {
         let mut inputs = vec![(call.input as u32, 0, 0)];
         let (mut least, mut most) = (relayed_tokens(record), relayed_tokens(record));
         for reply in self.replies() {
-            if let Some(usage) = reply.noted {
+            let left = record.ending == Ending::ClientLeft;
+            if let Some(usage) = reply.noted.or_else(|| reply.usage.filter(|_| left)) {
                 inputs.extend(usage.parts());
                 most = most.max(usage.output);
             }
@@ -370,14 +391,16 @@ impl Bill<'_, '_> {
                     (ascii + event.said.0, other + event.said.1)
                 });
                 least = 0;
-                most = most.max(u32::try_from(said.0.div_ceil(4) + said.1.div_ceil(2)).unwrap_or(0));
+                most =
+                    most.max(u32::try_from(said.0.div_ceil(4) + said.1.div_ceil(2)).unwrap_or(0));
                 most = most.max(1);
             }
         }
         let rules = self.case.plan.world.endings;
         let off = match record.ending {
             Ending::Succeeded => rules.succeeded_free,
-            Ending::ClientLeft => rules.left_free,
+            // Priced as a success before its last bytes went, if all of it was there.
+            Ending::ClientLeft => rules.left_free && !self.is_whole(),
             Ending::UpstreamError | Ending::UpstreamCut | Ending::Deadline => rules.broken_free,
             _ => false,
         };
