@@ -10,6 +10,9 @@ use std::cell::RefCell;
 
 /// Plays a client to the end of its steps.
 pub(crate) async fn client<W: Wire>(wire: &mut W, steps: &[Step]) -> ClientSaw {
+    if !matches!(steps.first(), Some(Step::Bare)) {
+        wire.begin().await;
+    }
     let mut client = Client { wire, inbox: Vec::new(), ended: false, saw: ClientSaw::default() };
     for (at, step) in steps.iter().enumerate() {
         if let Err(why) = client.step(step).await {
@@ -17,6 +20,7 @@ pub(crate) async fn client<W: Wire>(wire: &mut W, steps: &[Step]) -> ClientSaw {
             break;
         }
     }
+    client.wire.say_end().await;
     client.saw.surplus = client.inbox;
     client.saw
 }
@@ -31,6 +35,10 @@ struct Client<'w, W> {
 impl<W: Wire> Client<'_, W> {
     async fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
+            Step::Bare => {
+                self.wire.bare();
+                Ok(())
+            }
             Step::Send(bytes, split) => send(self.wire, bytes, split).await,
             Step::Offer(bytes) => {
                 for piece in bytes.chunks(4096) {
@@ -74,7 +82,7 @@ impl<W: Wire> Client<'_, W> {
                 Ok(())
             }
             Step::Fin => {
-                self.wire.fin();
+                self.wire.fin().await;
                 Ok(())
             }
             Step::Reset => {
@@ -166,6 +174,7 @@ async fn waited<W: Wire>(wire: &mut W, what: &'static str) -> Result<(), String>
 
 /// Treats a connection of the upstream as its manner says, to its end. `saw` is told as it goes.
 pub(crate) async fn upstream<W: Wire>(wire: &mut W, manner: &Manner, saw: &RefCell<UpstreamSaw>) {
+    wire.begin().await;
     let mut side = Upstream { wire, inbox: Vec::new(), ended: false, saw };
     let mut at = 0;
     let played = loop {
@@ -231,8 +240,12 @@ impl<W: Wire> Upstream<'_, W> {
             match act {
                 // A gateway that is gone takes no bytes; its requests are what is judged.
                 Act::Send(bytes, split) => drop(send(self.wire, bytes, split).await),
-                Act::Fin => self.wire.fin(),
-                Act::Close => return Ok(false),
+                Act::Fin => self.wire.fin().await,
+                Act::Cut => self.wire.cut().await,
+                Act::Close => {
+                    self.wire.say_end().await;
+                    return Ok(false);
+                }
                 Act::Reset => self.wire.reset(),
                 Act::Hang => {
                     self.hang().await;

@@ -44,6 +44,8 @@ mod replay;
 #[cfg(test)]
 mod streams;
 #[cfg(test)]
+mod tls;
+#[cfg(test)]
 mod upstreams;
 
 use gateway_tests::scenario::{Step, send};

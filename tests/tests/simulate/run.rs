@@ -233,6 +233,7 @@ impl Node {
                 driver: Choice::Auto,
                 core: None,
                 snapshot: snapshot.clone(),
+                identity: None,
                 addresses: Arc::default(),
                 keys: keys.clone(),
                 mailbox: kit.0.clone(),

@@ -29,8 +29,10 @@ const ALPN: &[u8] = b"http/1.1";
 pub enum TlsFault {
     /// No certificate in the text.
     NoCertificate,
-    /// A block that is not what it says.
+    /// A block that is not what it says, among certificates.
     BadPem,
+    /// The same where the private key should be.
+    BadKey,
     /// A root that cannot be one.
     BadRoot,
     /// No private key in the text.
@@ -72,6 +74,13 @@ struct WallClock;
 impl TimeProvider for WallClock {
     fn current_time(&self) -> Option<UnixTime> {
         Some(UnixTime::since_unix_epoch(Duration::from_millis(clock::now().wall.0)))
+    }
+}
+
+impl TlsFault {
+    /// Whether it lies with the private key.
+    pub fn is_of_the_key(self) -> bool {
+        matches!(self, TlsFault::NoKey | TlsFault::BadKey | TlsFault::WrongKey)
     }
 }
 
@@ -143,7 +152,7 @@ impl ServerTls {
         let chain = certificates(chain)?;
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| match error {
             rustls::pki_types::pem::Error::NoItemsFound => TlsFault::NoKey,
-            _ => TlsFault::BadPem,
+            _ => TlsFault::BadKey,
         })?;
         let builder = ServerConfig::builder_with_details(provider(), Arc::new(WallClock));
         let builder =
@@ -181,7 +190,7 @@ impl fmt::Display for TlsFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             TlsFault::NoCertificate => "there is no certificate in it",
-            TlsFault::BadPem => "a PEM block in it is broken",
+            TlsFault::BadPem | TlsFault::BadKey => "a PEM block in it is broken",
             TlsFault::BadRoot => "a certificate in it cannot be a root",
             TlsFault::NoKey => "there is no private key in it",
             TlsFault::WrongKey => "the key is not that of the certificate, or of an unknown kind",

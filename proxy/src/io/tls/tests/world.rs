@@ -39,6 +39,10 @@ pub(super) struct Far {
     pub(super) session: Connection,
     /// Plaintext that nobody has asked for.
     heard: Vec<u8>,
+    /// Bytes sent so far.
+    sent: usize,
+    /// What a bad line does to one of them: which, and the bits it turns.
+    pub(super) spoils: Option<(usize, u8)>,
 }
 
 pub(super) type Near = Link<ScriptStream>;
@@ -169,7 +173,7 @@ impl Stage {
 
 impl Far {
     fn new(peer: Peer, session: Connection) -> Far {
-        Far { peer, session, heard: Vec::new() }
+        Far { peer, session, heard: Vec::new(), sent: 0, spoils: None }
     }
 
     /// Sends what the session has to send.
@@ -178,6 +182,12 @@ impl Far {
         while self.session.wants_write() {
             self.session.write_tls(&mut out).unwrap();
         }
+        if let Some((place, bits)) = self.spoils
+            && let Some(byte) = place.checked_sub(self.sent).and_then(|at| out.get_mut(at))
+        {
+            *byte ^= bits;
+        }
+        self.sent += out.len();
         // Whoever is gone takes nothing.
         let _ = self.peer.send(&out).await;
     }
