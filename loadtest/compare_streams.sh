@@ -6,7 +6,8 @@
 # the machine does falls on all of them alike. The server has core 0; core 1 has the rig, which
 # plays clients and upstream on one thread and compares every byte. CPU is the run time of all
 # threads of the server from /proc (nanoseconds), divided by the events that clients got whole. Memory
-# is the resident memory of the server's processes with all streams open, less that with none.
+# is the resident memory of the server's processes with all streams open, less that with none and
+# 16 gone.
 # Prints Markdown lines for RESULTS.md; nothing is installed or left over.
 #
 # A process needs two descriptors a stream: more streams than half of `ulimit -Hn` cannot be held.

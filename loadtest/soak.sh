@@ -128,6 +128,17 @@ count = $shards
 driver = "$driver"
 [deadlines]
 pooled = "$pooled"
+# A client that ended its side is known to be gone once a second heartbeat could not be written.
+heartbeat = "2s"
+# One credential gets all the faults there are: it must stay in use, or nothing else would be seen.
+[retry]
+backoff = "10ms"
+backoff_max = "20ms"
+[breaker]
+failures = 15
+open = "100ms"
+slow_start = "0s"
+cooldown = "0s"
 [[provider]]
 name = "standin"
 kind = "openai"

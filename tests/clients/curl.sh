@@ -63,6 +63,30 @@ said() { printf 'curl\t%s\t%s\t%s\t%s\n' "$1" "$SIDE" "$2" "$3"; }
 
 post() { check "$1" "$2" "$3" -H "$bearer" -H "$json" "${@:4}" "$chat"; }
 
+# asked SIDE NAME EXPECTED MODEL ARGUMENT…: a stream that asks for its usage: the gateway has nothing
+# to change in what it sends.
+asked() {
+  post "${@:1:3}" "${@:5}" \
+    -d "{\"model\":\"$4\",\"stream\":true,\"stream_options\":{\"include_usage\":true},$hello}"
+}
+
+# unasked NAME EXPECTED: a stream that does not. The gateway asks for it and hides the chunk that
+# has it, so what is sent upstream differs. What the client gets does so in one thing: a provider
+# that is asked writes `"usage":null` into all other chunks.
+unasked() {
+  clear
+  local got sent
+  got="$(call -H "$bearer" -H "$json" -d "{\"model\":\"ok\",\"stream\":true,$hello}" "$chat")"
+  sent="$(received)"
+  sed -i 's/,"usage":null//g' "$scratch/body"
+  said "$1" "$2" "${got%% *} $(body "$scratch/body") ${sent%% *}"
+}
+
+messages() {
+  check "$1" "$2" "$3" -H "$bearer" -H "$json" -H 'anthropic-version: 2023-06-01' -d "$4" \
+    "$OPENAI_BASE_URL/messages"
+}
+
 # body_of BYTES: a call whose prompt makes the body about so long.
 body_of() {
   printf '{"model":"ok","messages":[{"role":"user","content":"'
@@ -128,6 +152,29 @@ post both "answer cut in its body" 'curl error 18 x1 up=*' -d "{\"model\":\"cut-
 keep_alive
 expect
 
+asked both "stream" "$whole x1 up=*" ok
+asked both "stream of one byte a write" "$whole x1 up=*" stream-utf8
+asked both "stream with lines of CR LF" "$whole x1 up=*" stream-crlf
+asked both "stream with an event of 1 MiB" "$whole x1 up=*" stream-giant-1024
+asked both "compressed stream" "$whole x1 up=*" stream-gzip
+asked both "error within a stream" '200 code=server_error message x1 up=*' stream-err-mid
+asked both "503 to a stream" '503 code=overloaded message x1 up=*' s503
+asked through "stream to HTTP/1.0" "$whole x1 up=*" ok --http1.0
+# Between two events the gateway can say what happened, and before the first word it still has a
+# status for it.
+cut='curl error 18' first='200 code=overloaded message'
+if [[ $SIDE == through ]]; then
+  cut='200 code=upstream_cut message' first='503 code=overloaded message'
+fi
+asked both "cut stream" "$cut x1 up=*" stream-cut-3
+asked both "error as the first event" "$first x1 up=*" stream-err-first
+unasked "stream that asks for no usage" "$whole x1"
+messages both "message" "$whole x1 up=*" "{\"model\":\"ok\",\"max_tokens\":9,$hello}"
+messages both "stream of a message" "$whole x1 up=*" \
+  "{\"model\":\"claude-haiku-4-5\",\"max_tokens\":9,\"stream\":true,$hello}"
+messages both "the same, cut inside an event" 'curl error 18 x1 up=*' \
+  "{\"model\":\"stream-cut-in-event\",\"max_tokens\":9,\"stream\":true,$hello}"
+
 check through "401 without a key" '401 code=invalid_api_key message x0 up=-' \
   -H "$json" -d "{\"model\":\"ok\",$hello}" "$chat"
 check through "401 with a wrong key" '401 code=invalid_api_key message x0 up=-' \
@@ -141,8 +188,6 @@ post through "400 malformed JSON" '400 code=invalid_request message x0 up=-' \
   -d '{"model":"ok","messages":['
 post through "415 compressed request" '415 code=unsupported_media_type message x0 up=-' \
   -H 'content-encoding: gzip' -d "{\"model\":\"ok\",$hello}"
-post through "501 stream" '501 code=not_implemented message x0 up=-' \
-  -d "{\"model\":\"ok\",\"stream\":true,$hello}"
 post through "upstream 401 is ours" '502 code=upstream_auth message x1 up=*' \
   -d "{\"model\":\"s401\",$hello}"
 check through "405 GET chat" '405 code=method_not_allowed message x0 up=-' -H "$bearer" "$chat"

@@ -1,32 +1,19 @@
 """The checks of the OpenAI SDK for Python; started by run.sh, which says where to call.
 
-Prints one line a check: client, check, side, expected (a pattern) and got, with tabs between.
 What was got names the class of an error, its status and code, a digest of its message, how often
 the provider was asked, and what it received: all of it must be the same with and without the
-gateway. Deliberately not: streams, until the gateway has them.
+gateway. What a stream that asks for no usage is sent upstream differs, since the gateway asks for
+it; what its client gets does not.
 """
 
 import asyncio
-import hashlib
-import http.client
-import json
-import os
-import time
-import urllib.parse
 
 import openai
+from checks import FULL, HELLO, SIDE, Checks, digest, text_of
 from openai import AsyncOpenAI, OpenAI
 
-SIDE = os.environ["SIDE"]
-FULL = os.environ["MODE"] == "full"
-STANDIN = os.environ["STANDIN"]
-HELLO = [{"role": "user", "content": "hello"}]
-# What the stand-in fills its answers with.
-WORDS = "The toll is counted once and the road stays open. "
 # A client's limit that a hanging provider is sure to reach.
 SHORT_S = 1.0
-# How long to wait for the provider to see that its caller has left.
-LEFT_LIMIT_S = 10.0
 # Each side asks for scenarios of its own that count requests.
 FIRST = {"direct": 1001, "through": 2001}[SIDE]
 
@@ -48,86 +35,76 @@ PIXEL = (
 )
 
 
-# One connection for all questions, so that it does not move the number of those that have ended.
-QUESTIONS = http.client.HTTPConnection(urllib.parse.urlsplit(STANDIN).netloc, timeout=5)
-
-
-def ask_standin(method, path):
-    QUESTIONS.request(method, path)
-    return QUESTIONS.getresponse().read().decode()
-
-
-def tally():
-    return [json.loads(line) for line in ask_standin("GET", "/tally").splitlines()]
-
-
-def ended():
-    """How many connections to the stand-in have ended."""
-    counts = json.loads(ask_standin("GET", "/counts"))
-    return counts["connections"] - counts["open"]
-
-
-def received(numbered=False):
-    """How often the provider was asked, and length and CRC-32 of the bodies it was sent."""
-    entries = tally()
-    if numbered:
-        return f"x{len(entries)}"
-    bodies = sorted({f"{entry['body_bytes']}:{entry['body_crc32']}" for entry in entries})
-    return f"x{len(entries)} up={','.join(bodies) or '-'}"
-
-
-def digest(text):
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-
 def of_completion(completion):
-    content = completion.choices[0].message.content
-    true = content and (WORDS * (len(content) // len(WORDS) + 1)).startswith(content)
-    usage = completion.usage
+    choice, usage = completion.choices[0], completion.usage
     tokens = f"{usage.prompt_tokens}+{usage.completion_tokens}"
-    kind = f"text={len(content)}" if true else f"other text {digest(content or '')}"
-    return f"{completion.choices[0].finish_reason} {kind} tokens={tokens}"
+    return f"{choice.finish_reason} {text_of(choice.message.content)} tokens={tokens}"
 
 
 def of_error(error):
+    """Its class; its status, if it has one; what the error says, as a body or within a stream."""
     name = type(error).__name__
-    if not isinstance(error, openai.APIStatusError):
+    if not isinstance(error.body, dict):
         return name
-    body = error.body if isinstance(error.body, dict) else {}
-    message = body.get("message")
+    status = getattr(error, "status_code", "in the stream")
+    message = error.body.get("message")
     shown = f"message#{digest(message)}" if message else "no message"
-    return f"{name} {error.status_code} code={error.code} {shown}"
+    return f"{name} {status} code={error.code} {shown}"
 
 
-def check(name, expected, call, only=None, numbered=False, left=False):
-    if only not in (None, SIDE):
-        return
-    ask_standin("DELETE", "/tally")
-    before = ended()
-    try:
-        got = call()
-    except openai.APIError as error:
-        got = of_error(error)
-    got = f"{got} {received(numbered)}"
-    if left:
-        got += " left" if all_left(before + len(tally())) else " stays"
-    print("openai-python", name, SIDE, expected, got, sep="\t", flush=True)
-
-
-def all_left(expected):
-    """Whether the provider sees each caller that it lets hang leave: as many connections end."""
-    until = time.monotonic() + LEFT_LIMIT_S
-    while ended() < expected:
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True
+check = Checks("openai-python", openai.APIError, of_error).check
 
 
 def chat(model, max_retries=0, messages=None, timeout=20.0, **more):
     with OpenAI(max_retries=max_retries, timeout=timeout) as client:
         answer = client.chat.completions.create(model=model, messages=messages or HELLO, **more)
         return of_completion(answer)
+
+
+class Streamed:
+    """What a client puts together from the chunks of a stream."""
+
+    def __init__(self):
+        self.chunks, self.text, self.arguments = 0, "", ""
+        self.finish, self.usage = None, None
+
+    def take(self, chunk):
+        self.chunks += 1
+        self.usage = chunk.usage or self.usage
+        for choice in chunk.choices:
+            self.text += choice.delta.content or ""
+            for call in choice.delta.tool_calls or []:
+                self.arguments += call.function.arguments or ""
+            self.finish = choice.finish_reason or self.finish
+
+    def __str__(self):
+        usage = self.usage and f"{self.usage.prompt_tokens}+{self.usage.completion_tokens}"
+        shown = f"{self.finish} {text_of(self.text)} chunks={self.chunks} tokens={usage}"
+        return f"{shown} arguments#{digest(self.arguments)}" if self.arguments else shown
+
+
+def stream(model, max_retries=0, **more):
+    streamed = Streamed()
+    with OpenAI(max_retries=max_retries, timeout=20.0) as client:
+        create = client.chat.completions.create
+        for chunk in create(model=model, messages=HELLO, stream=True, **more):
+            streamed.take(chunk)
+    return str(streamed)
+
+
+def streams_at_once(count):
+    async def one(client):
+        streamed = Streamed()
+        create = client.chat.completions.create
+        async for chunk in await create(model="stream-slow-20", messages=HELLO, stream=True):
+            streamed.take(chunk)
+        return str(streamed)
+
+    async def run():
+        async with AsyncOpenAI(max_retries=0, timeout=30.0) as client:
+            return await asyncio.gather(*[one(client) for _ in range(count)])
+
+    return ", ".join(sorted(set(asyncio.run(run()))))
 
 
 def request_id():
@@ -215,25 +192,67 @@ def broken():
     check("cut body, one retry", again, lambda: chat("cut-body", 1))
 
 
+def streams():
+    usage = {"include_usage": True}
+    whole = "stop text=* chunks=* tokens=None x1"
+    check("stream", whole, lambda: stream("ok"), numbered=True)
+    told = "stop text=* chunks=* tokens=512+64 x1 up=*"
+    check("stream that asks for usage", told, lambda: stream("ok", stream_options=usage))
+    check("stream with comments", whole, lambda: stream("stream-ping"), numbered=True)
+    other = "stop other text * chunks=* tokens=None x1"
+    check("stream of one byte a write", other, lambda: stream("stream-utf8"), numbered=True)
+    tools = "tool_calls text=* chunks=* tokens=None arguments#* x1"
+    ask = lambda: stream("stream-tools", tools=[TOOL])  # noqa: E731
+    check("stream with a tool call", tools, ask, numbered=True)
+    check("20 streams at once", whole.replace("x1", "x20"), lambda: streams_at_once(20),
+          numbered=True)
+    check("503 to a stream", "InternalServerError 503 code=overloaded message#* x1",
+          lambda: stream("s503"), numbered=True)
+    again = lambda: stream(f"s429-first-{FIRST + 1}", 2)  # noqa: E731
+    check("429, then a stream", whole.replace("x1", "x2"), again, numbered=True)
+
+
+def broken_streams():
+    # Between two events the gateway can say what happened; a broken connection cannot.
+    cut = {
+        "direct": "APIConnectionError x1",
+        "through": "APIError in the stream code=upstream_cut message#* x1",
+    }
+    check("cut stream", cut[SIDE], lambda: stream("stream-cut-3"), numbered=True)
+    check("stream cut inside an event", cut[SIDE], lambda: stream("stream-cut-in-event"),
+          numbered=True)
+    middle = "APIError in the stream code=server_error message#* x1"
+    check("error within a stream", middle, lambda: stream("stream-err-mid"), numbered=True)
+    # Before the first word it can still become the status that it stands for.
+    first = {
+        "direct": "APIError in the stream code=rate_limit_exceeded message#* x1",
+        "through": "RateLimitError 429 code=rate_limit_exceeded message#* x1",
+    }
+    check("error as the first event", first[SIDE], lambda: stream("stream-err-rate"),
+          numbered=True)
+    empty = {
+        "direct": "None text=0 chunks=0 tokens=None x1",
+        "through": "InternalServerError 502 code=empty_completion message#* x1",
+    }
+    check("empty stream", empty[SIDE], lambda: stream("stream-empty"), numbered=True)
+
+
 def own_errors():
     def own(name, expected, call):
         check(name, expected, call, only="through")
 
     wrong = "AuthenticationError 401 code=invalid_api_key message#* x0 up=-"
     unknown = "NotFoundError 404 code=model_not_found message#* x0 up=-"
-    later = "InternalServerError 501 code=not_implemented message#* x0 up=-"
     ours = "InternalServerError 502 code=upstream_auth message#* x1 up=*"
     own("wrong key", wrong, lambda: with_key("wrong"))
     own("unknown model", unknown, lambda: chat("nobody-serves-this", 2))
-    own("stream is not served yet", later, lambda: chat("ok", 2, stream=True))
     # Not the caller's key: no AuthenticationError, and no retry that could not help.
     own("upstream 401 is ours", ours, lambda: chat("s401", 2))
 
 
 def slow_half():
     # A closed connection looks like a half-closed one, which still gets its answer, until it is
-    # written to. So the gateway holds on to the provider; this is to become `left` once it reads
-    # on for a bounded while only.
+    # written to. So the gateway holds on to the provider until it answers or its time is over.
     gone = {"direct": "APITimeoutError x1 up=* left", "through": "APITimeoutError x1 up=* stays"}
     leave = lambda: chat("hang", timeout=SHORT_S)  # noqa: E731
     check("hang, the provider is let go", gone[SIDE], leave, left=True)
@@ -246,6 +265,8 @@ def slow_half():
 answers()
 upstream_errors()
 broken()
+streams()
+broken_streams()
 own_errors()
 if FULL:
     slow_half()

@@ -120,12 +120,28 @@ admin = "127.0.0.1:$admin_port"
 [deadlines]
 pooled = "1h"
 
+# A client that retries is to be seen retrying, and no call may change what the next one gets.
+[retry]
+attempts = 1
+
+[breaker]
+failures = 15
+window = "1s"
+cooldown = "0s"
+
 [[provider]]
 name = "standin"
 kind = "openai"
 base_url = "http://$provider/v1"
 credentials = [{ name = "main", key = "\${STANDIN_KEY}" }]
-models = ["ok*", "s4*", "s5*", "hang", "cut-*", "slow-*", "big-*"]
+models = ["ok*", "s4*", "s5*", "hang", "cut-*", "slow-*", "big-*", "stream-*"]
+
+[[provider]]
+name = "anthropic"
+kind = "anthropic"
+base_url = "http://$provider"
+credentials = [{ name = "main", key = "\${STANDIN_KEY}" }]
+models = ["claude-*", "ok*", "s4*", "s5*", "hang", "cut-*", "stream-*"]
 
 [alias]
 fast = "standin/ok"
@@ -175,7 +191,8 @@ checks() {
   for side in direct through; do
     base="http://$provider/v1"
     [[ $side == direct ]] || base="http://127.0.0.1:$data_port/v1"
-    OPENAI_BASE_URL="$base" OPENAI_API_KEY="$key" STANDIN="http://$provider" \
+    OPENAI_BASE_URL="$base" OPENAI_API_KEY="$key" \
+      ANTHROPIC_BASE_URL="${base%/v1}" ANTHROPIC_AUTH_TOKEN="$key" STANDIN="http://$provider" \
       SIDE="$side" MODE="$mode" no_proxy='*' NO_PROXY='*' \
       timeout "$client_limit" "$@" </dev/null >>"$scratch/results" ||
       printf '%s\tall checks\t%s\trun to their end\tended early\n' "$name" "$side" \
@@ -192,16 +209,17 @@ skip() {
 python_client() {
   local python="$scratch/venv/bin/python"
   if ! command -v python3 >/dev/null; then
-    skip openai-python "python3 is missing"
+    skip python "python3 is missing"
   elif ! python3 -m venv "$scratch/venv" >"$scratch/venv.log" 2>&1; then
     tail -3 "$scratch/venv.log"
-    skip openai-python "python3 has no working venv"
+    skip python "python3 has no working venv"
   elif ! "$python" -m pip install --quiet --disable-pip-version-check --no-input \
     --requirement "$here/requirements.txt" >"$scratch/venv.log" 2>&1; then
     tail -3 "$scratch/venv.log"
-    skip openai-python "its packages cannot be installed"
+    skip python "its packages cannot be installed"
   else
     checks openai-python "$python" "$here/openai_python.py"
+    checks anthropic-python "$python" "$here/anthropic_python.py"
     PATH="$scratch/venv/bin:$PATH" checks docs "$here/docs.sh" python
   fi
 }

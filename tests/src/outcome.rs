@@ -46,8 +46,12 @@ pub struct UpstreamSaw {
     pub requests: Vec<Asked>,
     /// Bytes that belong to no whole request.
     pub surplus: Vec<u8>,
+    /// Bytes that were taken of what it sent, as far as whole pieces of them were.
+    pub sent: usize,
     /// How the connection ended.
     pub end: End,
+    /// When it ended, in virtual milliseconds; nothing on sockets.
+    pub ended_ms: Option<u64>,
     /// Acts that could not be played, requests that could not be read.
     pub faults: Vec<String>,
 }

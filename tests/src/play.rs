@@ -75,6 +75,10 @@ impl<W: Wire> Client<'_, W> {
                 self.wire.drain();
                 Ok(())
             }
+            Step::Revoke => {
+                self.wire.revoke();
+                Ok(())
+            }
             Step::End => {
                 while !self.ended {
                     self.more("the end").await?;
@@ -156,10 +160,20 @@ impl<W: Wire> Client<'_, W> {
 }
 
 async fn send<W: Wire>(wire: &mut W, bytes: &[u8], split: &Split) -> Result<(), String> {
+    send_counted(wire, bytes, split, |_| {}).await
+}
+
+async fn send_counted<W: Wire>(
+    wire: &mut W,
+    bytes: &[u8],
+    split: &Split,
+    mut count: impl FnMut(usize),
+) -> Result<(), String> {
     let mut start = 0;
     for cut in split.cuts(bytes.len()).into_iter().chain([bytes.len()]) {
         let sent = wire.send(&bytes[start..cut]).await;
         sent.map_err(|fault| format!("{fault:?} while sending at {start} of {}", bytes.len()))?;
+        count(cut - start);
         if cut < bytes.len() {
             wire.settle().await;
         }
@@ -239,7 +253,16 @@ impl<W: Wire> Upstream<'_, W> {
         for act in acts {
             match act {
                 // A gateway that is gone takes no bytes; its requests are what is judged.
-                Act::Send(bytes, split) => drop(send(self.wire, bytes, split).await),
+                Act::Send(bytes, split) => {
+                    let saw = self.saw;
+                    let sent = |count| saw.borrow_mut().sent += count;
+                    drop(send_counted(self.wire, bytes, split, sent).await);
+                }
+                Act::ByField { name, value, then, otherwise } => {
+                    let last = self.saw.borrow().requests.last().and_then(|last| last.field(name));
+                    let bytes = if last.as_deref() == Some(*value) { then } else { otherwise };
+                    drop(send(self.wire, bytes, &Split::Whole).await);
+                }
                 Act::Fin => self.wire.fin().await,
                 Act::Cut => self.wire.cut().await,
                 Act::Close => {
@@ -254,6 +277,7 @@ impl<W: Wire> Upstream<'_, W> {
                 Act::Wait(what) => waited(self.wire, what).await?,
                 Act::Signal(what) => self.wire.signal(what),
                 Act::Pause(span) => self.wire.pause(*span).await,
+                Act::Revoke => self.wire.revoke(),
             }
             self.wire.settle().await;
         }
@@ -279,6 +303,7 @@ impl<W: Wire> Upstream<'_, W> {
 
     fn end(&mut self, end: End) {
         self.ended = true;
-        self.saw.borrow_mut().end = end;
+        let mut saw = self.saw.borrow_mut();
+        (saw.end, saw.ended_ms) = (end, self.wire.now_ms());
     }
 }

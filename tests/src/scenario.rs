@@ -81,6 +81,8 @@ pub enum Step {
     Mark,
     /// Tells the shard to drain.
     Drain,
+    /// Revokes every key.
+    Revoke,
     /// Reads until the connection ends; what comes before is kept as surplus.
     End,
     /// Ends its sending direction.
@@ -139,6 +141,17 @@ pub enum Read {
 pub enum Act {
     /// Sends bytes, cut as said.
     Send(Vec<u8>, Split),
+    /// Sends one of two things, as the last request's field of this name says.
+    ByField {
+        /// The field.
+        name: &'static str,
+        /// The value for which `then` is sent.
+        value: &'static str,
+        /// For that value.
+        then: Vec<u8>,
+        /// For any other.
+        otherwise: Vec<u8>,
+    },
     /// Ends its sending direction.
     Fin,
     /// Ends its sending direction without saying that this is the end, where that can be said.
@@ -155,6 +168,8 @@ pub enum Act {
     Signal(&'static str),
     /// Lets time pass.
     Pause(Duration),
+    /// Revokes every key of the gateway's.
+    Revoke,
 }
 
 // === impl Split ===

@@ -12,8 +12,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tollgate::config::Config;
+use tollgate::exchange::keys::KeyTable;
 use tollgate::io::Io;
 use tollgate::io::runtime::Choice;
 use tollgate::io::script::{Peer, PeerError, PeerFault, ScriptIo, ScriptListener, ScriptWorld};
@@ -53,6 +55,7 @@ pub fn config(scenario: &Scenario) -> Config {
 struct Board {
     seen: Rc<RefCell<BTreeSet<&'static str>>>,
     mailbox: Mailbox,
+    keys: Arc<KeyTable>,
 }
 
 /// Plays a scenario.
@@ -98,7 +101,8 @@ fn run_over<I: Io<Listener = ScriptListener>>(
         setting::setup(config, Choice::Auto, Mailbox::default(), scenario.ledger_fails);
     let listener = world.listen(gateway_at()).expect("a free address");
     prepare(world);
-    let board = Board { seen: Rc::default(), mailbox: kit.mailbox.clone() };
+    let (mailbox, keys) = (kit.mailbox.clone(), kit.keys.clone());
+    let board = Board { seen: Rc::default(), mailbox, keys };
     let tls = scenario.tls.then_some(scenario.guise);
     let upstream =
         open_upstream(world, (upstream_at(), tls), (&scenario.upstream, scenario.reach), &board);
@@ -291,6 +295,10 @@ impl Wire for ScriptWire {
 
     fn drain(&mut self) {
         assert!(self.board.mailbox.send(Letter::Drain).is_ok(), "the mailbox takes a letter");
+    }
+
+    fn revoke(&mut self) {
+        self.board.keys.each(|bundle| bundle.revoke());
     }
 
     fn signal(&mut self, what: &'static str) {

@@ -244,6 +244,10 @@ impl<W: Wire> Wire for TlsWire<W> {
         self.wire.drain();
     }
 
+    fn revoke(&mut self) {
+        self.wire.revoke();
+    }
+
     fn signal(&mut self, what: &'static str) {
         self.wire.signal(what);
     }

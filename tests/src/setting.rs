@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use store::record::Settled;
 use tollgate::config::{Config, Env, parse};
 use tollgate::control::keys;
+use tollgate::exchange::keys::KeyTable;
 use tollgate::exchange::time::UnixMs;
 use tollgate::io::runtime::Choice;
 use tollgate::observe::counters::Counters;
@@ -33,12 +34,14 @@ pub const UPSTREAM_KEY: &str = "sk-of-the-provider";
 /// Records one scenario may settle.
 const RECORDS_MAX: usize = 4096;
 
-/// A world with one variable and a few files.
+/// A world with a few variables and a few files.
 struct Stage;
 
 impl Env for Stage {
     fn var(&self, name: &str) -> Option<String> {
-        (name == "UPSTREAM_KEY").then(|| UPSTREAM_KEY.to_owned())
+        // `KEY_ONE` is `sk-one`.
+        let named = name.strip_prefix("KEY_").map(|rest| format!("sk-{}", rest.to_lowercase()));
+        named.or_else(|| (name == "UPSTREAM_KEY").then(|| UPSTREAM_KEY.to_owned()))
     }
 
     fn read_file(&self, path: &Path) -> io::Result<String> {
@@ -128,6 +131,7 @@ file = "prices.json"
 /// What a shard is made of, and what is read from it afterwards.
 pub(crate) struct Kit {
     pub(crate) mailbox: Mailbox,
+    pub(crate) keys: Arc<KeyTable>,
     pub(crate) counters: Arc<Counters>,
     records: Arc<ArrayQueue<Settled>>,
     books: Books,
@@ -147,7 +151,14 @@ pub(crate) fn setup(
     ledger.health.store(u64::from(ledger_fails), Ordering::Relaxed);
     let (slab, books) = Books::open(FEW);
     let records = Arc::new(ArrayQueue::new(RECORDS_MAX));
-    let kit = Kit { mailbox, counters: Arc::default(), records, books, unrecorded: ledger_fails };
+    let kit = Kit {
+        mailbox,
+        keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),
+        counters: Arc::default(),
+        records,
+        books,
+        unrecorded: ledger_fails,
+    };
     let setup = Setup {
         number: 0,
         node: *b"tst",
@@ -157,7 +168,7 @@ pub(crate) fn setup(
         snapshot: config.snapshot.clone(),
         identity: config.listen_tls.as_ref().map(|listen| listen.papers.tls.clone()),
         addresses: Arc::new(Addresses::default()),
-        keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),
+        keys: kit.keys.clone(),
         mailbox: kit.mailbox.clone(),
         counters: kit.counters.clone(),
         slab: Some(slab),

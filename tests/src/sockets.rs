@@ -14,12 +14,13 @@ use std::future::Future;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use tollgate::exchange::keys::KeyTable;
 use tollgate::io::runtime::Choice;
 use tollgate::shard::mailbox::{Letter, Mailbox};
 
@@ -45,6 +46,7 @@ pub fn run(choice: Choice, scenario: &Scenario) -> Option<Outcome> {
     let at: Vec<SocketAddr> = hosts.iter().map(|host| host.at).collect();
     let config = setting::config_of(upstream.at, &at, &scenario.config, scenario.tls);
     let (setup, kit) = setting::setup(&config, choice, mailbox, scenario.ledger_fails);
+    assert!(board.keys.set(kit.keys.clone()).is_ok(), "one shard");
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let gateway = listener.local_addr().expect("an address");
     let (started, starting) = mpsc::channel();
@@ -197,6 +199,8 @@ fn now<F: Future>(future: F) -> F::Output {
 struct Board {
     seen: Arc<[(&'static str, AtomicBool)]>,
     mailbox: Mailbox,
+    /// Known once the shard is made.
+    keys: Arc<OnceLock<Arc<KeyTable>>>,
 }
 
 impl Board {
@@ -212,7 +216,7 @@ impl Board {
             _ => None,
         });
         let seen = steps.chain(acts).map(|what| (what, AtomicBool::new(false))).collect();
-        Board { seen, mailbox: mailbox.clone() }
+        Board { seen, mailbox: mailbox.clone(), keys: Arc::default() }
     }
 
     /// A name may stand here more than once; the first place counts.
@@ -286,6 +290,10 @@ impl Wire for SocketWire {
 
     fn drain(&mut self) {
         assert!(self.board.mailbox.send(Letter::Drain).is_ok(), "the mailbox takes a letter");
+    }
+
+    fn revoke(&mut self) {
+        self.board.keys.get().expect("a shard").each(|bundle| bundle.revoke());
     }
 
     fn signal(&mut self, what: &'static str) {

@@ -42,6 +42,8 @@ pub(crate) trait Wire {
     async fn pause(&mut self, span: Duration);
     /// Tells the shard to drain.
     fn drain(&mut self);
+    /// Revokes every key.
+    fn revoke(&mut self);
     /// Something has happened.
     fn signal(&mut self, what: &'static str);
     /// False if it never does.

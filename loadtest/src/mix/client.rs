@@ -226,7 +226,8 @@ impl Client {
         let Some(job) = &mut self.job else { return };
         let prepared = &tools.prepared[job.class];
         let outcome = prepared.outcome(status, seen);
-        let last = last || prepared.last;
+        // clients drop the connection on which a stream told them of an error
+        let last = last || prepared.last || outcome == Outcome::StreamError;
         let unsent = job.sent < prepared.limit;
         job.answers_left -= 1;
         if job.answers_left == 0 || last {

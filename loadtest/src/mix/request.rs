@@ -42,7 +42,7 @@ pub(super) struct Prepared {
     known: Option<Vec<(u16, Digest)>>,
 }
 
-/// Builds the request of a class; with `known` its answers are held against what the stand-in sends.
+/// Builds the request of a class; with `known` its answers are compared with what is known.
 pub(super) fn prepare(class: &Class, common: Shared<'_>, known: Option<&mut Known>) -> Prepared {
     let request = &class.request;
     let (head, body) = message(class, common);
@@ -180,7 +180,8 @@ fn messages_body(model: &str, size: usize, stream: Option<bool>) -> Vec<u8> {
     let model = serde_json::json!(model).to_string();
     let before = format!(
         "{{\"model\":{model},\"system\":[{{\"type\":\"text\",\"text\":\
-         \"You keep the books of a toll road.\"}}],\"messages\":[{{\"role\":\"user\",\"content\":\"How many carts passed?\"}},\
+         \"You keep the books of a toll road.\"}}],\"messages\":[\
+         {{\"role\":\"user\",\"content\":\"How many carts passed?\"}},\
          {{\"role\":\"assistant\",\"content\":\"Seventeen, and two came back.\"}},\
          {{\"role\":\"user\",\"content\":[{{\"type\":\"text\",\"text\":\""
     );

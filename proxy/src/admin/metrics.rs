@@ -1,12 +1,13 @@
 //! Every series of `/metrics`, as a table: name, type, help, and where its figures come from.
 //! Rendered in the Prometheus text format 0.0.4.
 //!
-//! Labels are bounded by construction: shards, and the closed lists of `observe::counters`.
+//! Labels are bounded by construction: shards, providers as configured, and closed lists.
 //! `docs/reference/metrics.md` repeats the table; a test compares the two.
 
 use super::Watched;
 use crate::observe::counters::{CLASSES, CODES, Counters, DRIVERS, ROUTES};
 use crate::observe::ledger::{HEALTHS, LedgerGauges, SLOT_STATES};
+use crate::observe::upstreams::{BREAKER_STATES, UpstreamState};
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -89,6 +90,8 @@ pub(super) const SERIES: &[Series] = &[
         "Refusals of ours, by code.", Table(refusals)),
     series("tollgate_attempts_total", Counter,
         "Attempts at upstreams.", Sum(|c| c.attempts.get())),
+    series("tollgate_fallbacks_total", Counter,
+        "Attempts at another candidate than the one before.", Sum(|c| c.fallbacks.get())),
     series("tollgate_replays_total", Counter,
         "Replays on a fresh connection, since a pooled one was dead.", Sum(|c| c.replays.get())),
     series("tollgate_upstream_connections_total", Counter,
@@ -100,6 +103,16 @@ pub(super) const SERIES: &[Series] = &[
         "Requests sent on a pooled upstream connection.", Sum(|c| c.upstream_reused.get())),
     series("tollgate_upstream_idle", Gauge,
         "Upstream connections in the pool, at its last sweep.", Shard(|c| c.upstream_idle.get())),
+    series("tollgate_host_breaker", Gauge,
+        "1 for the state that the breaker of a provider's host is in.", Table(host_breakers)),
+    series("tollgate_credential_breakers", Gauge,
+        "Credentials of a provider by the state of their breakers.", Table(credential_breakers)),
+    series("tollgate_credentials_cooling", Gauge,
+        "Credentials of a provider that are left alone for a while.", Table(cooling)),
+    series("tollgate_heartbeats_total", Counter,
+        "Heartbeats sent into silent streams.", Sum(|c| c.heartbeats.get())),
+    series("tollgate_drains_total", Counter,
+        "Answers read on after their client had left.", Sum(|c| c.drains.get())),
     series("tollgate_usage_missing_total", Counter,
         "Delivered answers that reported no usage.", Sum(|c| c.usage_missing.get())),
     series("tollgate_panics_total", Counter,
@@ -190,7 +203,8 @@ struct Rows<'t> {
 }
 
 impl Rows<'_> {
-    /// Values of labels are of closed lists of ours: nothing in them needs an escape.
+    /// Values of labels are of closed lists of ours, or names of providers, which have letters,
+    /// digits, `-`, `_` and `.`: nothing in them needs an escape.
     fn row(&mut self, labels: &[(&str, &str)], figure: u64) {
         self.text.push_str(self.name);
         for (at, (label, value)) in labels.iter().enumerate() {
@@ -234,6 +248,33 @@ fn requests(watched: &Watched, rows: &mut Rows<'_>) {
 fn refusals(watched: &Watched, rows: &mut Rows<'_>) {
     for (at, code) in CODES.iter().enumerate() {
         rows.row(&[("code", code)], sum(watched, |counters| counters.refusals[at].get()));
+    }
+}
+
+fn upstreams(watched: &Watched) -> Vec<UpstreamState> {
+    watched.upstreams.as_ref().map_or_else(Vec::new, |ask| ask())
+}
+
+fn host_breakers(watched: &Watched, rows: &mut Rows<'_>) {
+    for upstream in upstreams(watched) {
+        for (at, state) in BREAKER_STATES.iter().enumerate() {
+            let labels = [("provider", &*upstream.provider), ("state", state)];
+            rows.row(&labels, u64::from(at == upstream.host));
+        }
+    }
+}
+
+fn credential_breakers(watched: &Watched, rows: &mut Rows<'_>) {
+    for upstream in upstreams(watched) {
+        for (state, count) in BREAKER_STATES.iter().zip(upstream.credentials) {
+            rows.row(&[("provider", &*upstream.provider), ("state", state)], count);
+        }
+    }
+}
+
+fn cooling(watched: &Watched, rows: &mut Rows<'_>) {
+    for upstream in upstreams(watched) {
+        rows.row(&[("provider", &*upstream.provider)], upstream.cooling);
     }
 }
 

@@ -9,6 +9,7 @@ pub mod socket;
 
 use crate::observe::counters::Counters;
 use crate::observe::ledger::LedgerGauges;
+use crate::observe::upstreams::AskUpstreams;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -41,6 +42,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 pub struct Watched {
     counters: Vec<Arc<Counters>>,
     ledger: Option<Arc<LedgerGauges>>,
+    upstreams: Option<Box<AskUpstreams>>,
     started_unix_ms: u64,
     draining: AtomicBool,
 }
@@ -48,7 +50,13 @@ pub struct Watched {
 impl Watched {
     /// The counters of every shard, and when the node has started.
     pub fn new(counters: Vec<Arc<Counters>>, started_unix_ms: u64) -> Watched {
-        Watched { counters, ledger: None, started_unix_ms, draining: AtomicBool::new(false) }
+        let draining = AtomicBool::new(false);
+        Watched { counters, ledger: None, upstreams: None, started_unix_ms, draining }
+    }
+
+    /// The same with upstreams that can be asked how they do.
+    pub fn with_upstreams(self, upstreams: Box<AskUpstreams>) -> Watched {
+        Watched { upstreams: Some(upstreams), ..self }
     }
 
     /// The same with a ledger.

@@ -1,5 +1,6 @@
 use super::metrics::{SERIES, render};
 use super::*;
+use crate::observe::upstreams::UpstreamState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -8,7 +9,16 @@ const REFERENCE: &str = include_str!("../../../docs/reference/metrics.md");
 
 fn watched(shards: usize) -> Arc<Watched> {
     let counters = (0..shards).map(|_| Arc::default()).collect();
-    Arc::new(Watched::new(counters, 1_700_000_000_123).with_ledger(Arc::default()))
+    let watched = Watched::new(counters, 1_700_000_000_123).with_ledger(Arc::default());
+    Arc::new(watched.with_upstreams(Box::new(|| {
+        let one = UpstreamState {
+            provider: "one".into(),
+            host: 1,
+            credentials: [3, 0, 0, 2],
+            cooling: 4,
+        };
+        vec![one, UpstreamState { provider: "other".into(), ..UpstreamState::default() }]
+    })))
 }
 
 /// `series{labels}` → figure; what is not of the format fails.
@@ -74,6 +84,11 @@ fn shards_are_summed_or_shown_apart() {
         ("tollgate_requests_total{route=\"unknown\",class=\"5xx\"}", 0),
         ("tollgate_start_time_seconds", 1_700_000_000),
         ("tollgate_shards", 2),
+        ("tollgate_host_breaker{provider=\"one\",state=\"open\"}", 1),
+        ("tollgate_host_breaker{provider=\"one\",state=\"closed\"}", 0),
+        ("tollgate_host_breaker{provider=\"other\",state=\"closed\"}", 1),
+        ("tollgate_credential_breakers{provider=\"one\",state=\"slow_start\"}", 2),
+        ("tollgate_credentials_cooling{provider=\"one\"}", 4),
     ] {
         assert_eq!(figures.get(series), Some(&figure), "{series}");
     }

@@ -17,7 +17,7 @@ use crate::control::receipt::{self, Names};
 use crate::control::resolver;
 use crate::control::signals::{Hangup, Signals};
 use crate::io::tls::ServerTls;
-use crate::server::{Node, Options, StartError};
+use crate::server::{Node, Options, StartError, upstreams};
 use crate::shard::clock;
 use crate::shard::mailbox::Letter;
 use crate::upstream::addresses::Addresses;
@@ -110,7 +110,9 @@ async fn control(
     if let Some(books) = &node.books {
         watched = watched.with_ledger(books.ledger.gauges());
     }
-    let watched = Arc::new(watched);
+    let snapshot = config.snapshot.clone();
+    let upstreams = move || upstreams::states(&snapshot, clock::mono());
+    let watched = Arc::new(watched.with_upstreams(Box::new(upstreams)));
     let desk = open_desk(config, &node)?;
     let printer = arguments.print_records.then(|| print_records(config, &node)).transpose()?;
     let admin_address = admin.local_addr()?;

@@ -167,14 +167,24 @@ fn kind(provider: &Provider) -> &'static str {
 }
 
 fn candidate_name(config: &Config, candidate: &Candidate) -> String {
-    let provider = &config.snapshot.provider(candidate.provider).name;
-    let priced = if candidate.price.is_some() { "" } else { " (no price)" };
-    format!("{provider}/{}{priced}", candidate.model.as_deref().unwrap_or("*"))
+    let provider = config.snapshot.provider(candidate.provider);
+    let mut text = format!("{}/{}", provider.name, candidate.model.as_deref().unwrap_or("*"));
+    if provider.credentials.len() > 1 {
+        text += &format!(" by {}", provider.credential(candidate.credential).name);
+    }
+    if candidate.price.is_none() {
+        text += " (no price)";
+    }
+    text
 }
 
 fn candidate_json(config: &Config, candidate: &Candidate) -> Value {
+    let provider = config.snapshot.provider(candidate.provider);
     json!({
-        "provider": config.snapshot.provider(candidate.provider).name,
+        "provider": provider.name,
+        "credential": provider.credential(candidate.credential).name,
+        "priority": candidate.priority,
+        "weight": candidate.weight,
         "model": candidate.model.as_deref(),
         "priced": candidate.price.is_some(),
     })

@@ -3,7 +3,8 @@
 use super::client::{self, Ask};
 use super::world::World;
 use super::{
-    CHAT, Failure, INDENT, charged, events, expect, noted, receipt, settled_within, streamed,
+    CHAT, Failure, INDENT, charged, counted, events, expect, noted, receipt, settled_within,
+    streamed,
 };
 use std::time::Duration;
 use store::ending::{Ending, Provenance};
@@ -33,6 +34,7 @@ pub(super) fn show(world: &World, say: &mut dyn FnMut(&str)) -> Result<u64, Fail
     receipt(world, &record, say);
     expect(record.ending == Ending::ClientLeft, "call 6 ends as left by its client")?;
     expect(record.provenance == Provenance::Reported, "its usage is what the provider reports")?;
+    expect(counted(world, |counters| &counters.drains) == 1, "its answer was read on")?;
     let entry = noted(world, &answer)?;
     expect(entry.terminator_sent, "the provider could say all of it")?;
     expect(record.relayed_bytes < entry.content.bytes, "the client was sent a part")?;

@@ -3,7 +3,8 @@
 use super::client::{self, Ask};
 use super::world::World;
 use super::{
-    CHAT, Failure, attempts_noted, charged, expect, receipt, same, settled, show_stream, streamed,
+    CHAT, Failure, attempts_noted, charged, counted, expect, receipt, same, settled, show_stream,
+    streamed,
 };
 use store::ending::Ending;
 
@@ -22,6 +23,7 @@ pub(super) fn show(world: &World, say: &mut dyn FnMut(&str)) -> Result<u64, Fail
     receipt(world, &record, say);
     expect(record.ending == Ending::Succeeded, "call 4 succeeds")?;
     expect((record.attempts, record.fallbacks) == (2, 1), "so does the record")?;
+    expect(counted(world, |counters| &counters.fallbacks) == 1, "and the node has counted one")?;
     let entries = attempts_noted(world, &answer);
     let [first, second] = &entries[..] else {
         return Err(Failure::new(format!("the provider noted {} attempts of two", entries.len())));

@@ -5,7 +5,8 @@ use super::client::{self, Ask};
 use super::events::BEAT;
 use super::world::World;
 use super::{
-    CHAT, Failure, INDENT, charged, expect, noted, receipt, same, settled, show_stream, streamed,
+    CHAT, Failure, INDENT, charged, counted, expect, noted, receipt, same, settled, show_stream,
+    streamed,
 };
 use store::ending::Ending;
 
@@ -23,6 +24,8 @@ pub(super) fn show(world: &World, say: &mut dyn FnMut(&str)) -> Result<u64, Fail
     expect(answer.status == 200, "call 5 is answered with 200")?;
     expect(beats >= 2, "the client hears more than once that its call is alive")?;
     expect(answer.body.starts_with(BEAT), "it hears so before the provider's first byte")?;
+    let told = counted(world, |counters| &counters.heartbeats);
+    expect(told == beats as u64, "the node has counted each of them")?;
     let record = settled(world, &answer)?;
     receipt(world, &record, say);
     expect(record.ending == Ending::Succeeded, "call 5 succeeds")?;

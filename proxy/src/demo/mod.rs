@@ -19,6 +19,7 @@ mod world;
 use crate::control::receipt::Names;
 use crate::exchange::ids::RequestId;
 use crate::exchange::money::PicoUsd;
+use crate::observe::counters::{Counter, Counters};
 use crate::shard::clock;
 use client::{Answer, Ask};
 use flate2::Crc;
@@ -277,6 +278,11 @@ fn same(body: &str, entry: &Entry) -> Result<(), Failure> {
     crc.update(body.as_bytes());
     let read = Digest { bytes: body.len() as u64, crc32: crc.sum() };
     expect(entry.shown == read, "the client has every byte of the provider's, and no other")
+}
+
+/// One of the node's counters, over all shards.
+fn counted(world: &World, counter: impl Fn(&Counters) -> &Counter) -> u64 {
+    world.node.counters.iter().map(|counters| counter(counters).get()).sum()
 }
 
 fn expect(held: bool, what: &str) -> Result<(), Failure> {

@@ -5,7 +5,8 @@ use super::world::World;
 use super::{Failure, charged, events, expect, noted, receipt, same, settled, show_stream};
 use store::ending::Ending;
 
-const BODY: &str = r#"{"model":"claude-haiku-4-5","max_tokens":256,"stream":true,"messages":[{"role":"user","content":"hello"}]}"#;
+const BODY: &str = r#"{"model":"claude-haiku-4-5","max_tokens":256,"stream":true,
+    "messages":[{"role":"user","content":"hello"}]}"#;
 
 /// Asks for it, and shows that every byte of it is the provider's; what it cost.
 pub(super) fn show(world: &World, say: &mut dyn FnMut(&str)) -> Result<u64, Failure> {

@@ -90,7 +90,8 @@ fn configuration(standin: SocketAddr, key: &str, home: &Home) -> String {
          [[provider]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"http://{standin}/v1\"\n\
          credentials = [{{ name = \"main\", key = \"${{STANDIN_KEY}}\" }}]\n\
          models = [\"gpt-*\"]\n\
-         [[provider]]\nname = \"anthropic\"\nkind = \"anthropic\"\nbase_url = \"http://{standin}\"\n\
+         [[provider]]\nname = \"anthropic\"\nkind = \"anthropic\"\n\
+         base_url = \"http://{standin}\"\n\
          credentials = [{{ name = \"main\", key = \"${{STANDIN_KEY}}\" }}]\n\
          models = [\"claude-*\"]\n\
          [[provider]]\nname = \"crowded\"\nkind = \"openai\"\nbase_url = \"http://{standin}/v1\"\n\

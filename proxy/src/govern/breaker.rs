@@ -1,10 +1,11 @@
 //! The circuit breaker: what the bits of its word mean, and how a failure, a probe and time change
 //! them. Arithmetic only; the words are `exchange::breaker`.
 //!
-//! So many failures within the window, with no call that went well to its end in between, open it; open, nothing passes; after that one call passes
-//! as its *probe*, and if it goes well the breaker closes by a *slow start*: a share of the calls
-//! that grows from a tenth to all of them, of which the first failure opens it again. A call that
-//! has no other candidate is not counted among the share: refusing it would help nobody.
+//! So many failures within the window, with no call that went well to its end in between, open it;
+//! open, nothing passes; after that one call passes as its *probe*, and if it goes well the breaker
+//! closes by a *slow start*: a share of the calls that grows from a tenth to all of them, of which
+//! the first failure opens it again. A call that has no other candidate is not counted among the
+//! share: refusing it would help nobody.
 //!
 //! The window is counted in eighths, so a failure is forgotten after seven to eight of them:
 //! never too late, at most an eighth too early. A probe of which nothing is heard for as long as a
@@ -14,7 +15,7 @@
 //! [`FAILURES_MAX`]; slices are numbered by 30 bits, which at the shortest window lasts for years.
 
 use super::fault::Health;
-use super::walk::{At, Gate, Pass, Report, Standing};
+use super::gate::{At, Gate, Pass, Report, Standing};
 use crate::exchange::breaker::{BreakerRules, BreakerWord};
 use crate::exchange::plan::Candidate;
 
@@ -61,6 +62,30 @@ pub enum Lets {
     One,
     /// Nothing.
     Nothing,
+}
+
+/// What a breaker is at a moment, for those who watch it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Calls pass.
+    Closed,
+    /// Nothing passes, or one call may go as its probe and none has.
+    Open,
+    /// The probe is out.
+    Probing,
+    /// A growing share of the calls passes.
+    SlowStart,
+}
+
+/// What a breaker is now.
+pub fn phase(word: u64, now_ms: u64, rules: &BreakerRules) -> Phase {
+    match State::of(word) {
+        State::Closed { .. } => Phase::Closed,
+        State::Open { .. } => Phase::Open,
+        State::Probing { .. } => Phase::Probing,
+        State::Warming { .. } if lets(word, now_ms, rules) == Lets::All => Phase::Closed,
+        State::Warming { .. } => Phase::SlowStart,
+    }
 }
 
 /// What a breaker lets through now.

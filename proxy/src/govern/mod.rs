@@ -9,6 +9,7 @@ pub mod bank;
 pub mod breaker;
 pub mod estimate;
 pub mod fault;
+pub mod gate;
 pub mod layer;
 pub mod layers;
 pub mod price;

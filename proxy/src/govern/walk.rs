@@ -17,6 +17,7 @@
 use super::balance;
 pub use super::fault::{AttemptEnd, Fault};
 use super::fault::{Health, Kind, May, Row, Seen};
+pub use super::gate::{At, Gate, Pass, Report, Standing};
 use crate::exchange::places::Places;
 use crate::exchange::plan::Candidate;
 use crate::exchange::refusal::Refusal;
@@ -24,59 +25,6 @@ use crate::exchange::retry::RetryRules;
 use crate::exchange::time::MonoNs;
 
 const NS_PER_MS: u64 = 1_000_000;
-
-/// The moment of a step.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct At {
-    /// Now.
-    pub mono: MonoNs,
-    /// Any number: what is drawn by chance is drawn from it.
-    pub chance: u32,
-}
-
-/// How a candidate stands with breakers and cool-downs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It takes calls.
-    Ready,
-    /// It would take this one too, but is spared while others are ready.
-    Spared,
-    /// It takes none.
-    Resting,
-}
-
-/// What an attempt may be beside an attempt: the probe of an open breaker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pass {
-    /// Of the host's.
-    pub host: bool,
-    /// Of the credential's.
-    pub credential: bool,
-}
-
-/// The breakers, as the walk sees them.
-pub trait Gate {
-    /// How a candidate stands. Changes nothing.
-    fn standing(&self, place: u8) -> Standing;
-
-    /// Begins an attempt; `None` if it rests, or somebody else has become its probe.
-    fn enter(&mut self, place: u8) -> Option<Pass>;
-}
-
-/// What the breaker's words are told of a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// Which one.
-    pub place: u8,
-    /// What it was the probe of.
-    pub pass: Pass,
-    /// Of its host.
-    pub host: Health,
-    /// Of its credential.
-    pub credential: Health,
-    /// How long its credential is not to be asked; 0: it may. Whoever writes it bounds it.
-    pub cool_ms: u64,
-}
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,8 +111,8 @@ pub struct Walk {
 // === impl Walk ===
 
 impl Walk {
-    /// A walk over what is left of a plan. `draw` is its number among the
-    /// draws of the plan: it decides among equals.
+    /// A walk over what is left of a plan. `draw` is its number among the draws of the plan: it
+    /// decides among equals.
     pub fn new(left: Places, draw: u64) -> Walk {
         Walk { left, draw, ..Walk::default() }
     }

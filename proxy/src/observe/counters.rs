@@ -93,6 +93,8 @@ pub struct Counters {
     pub refusals: PerCode,
     /// Attempts begun.
     pub attempts: Counter,
+    /// Those of them that went to another candidate than the one before.
+    pub fallbacks: Counter,
     /// Replays on a fresh connection.
     pub replays: Counter,
     /// Upstream connections made.

@@ -2,3 +2,4 @@
 
 pub mod counters;
 pub mod ledger;
+pub mod upstreams;

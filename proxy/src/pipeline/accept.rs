@@ -304,7 +304,9 @@ mod tests {
     /// A connection's task is this future, allocated once when it is accepted (DESIGN §9, rule 7).
     const FUTURE_BYTES_MAX: usize = 4096;
 
-    fn size_of_output<F: Future>(_: impl FnOnce(Rc<Shard<TlsIo<RingIo>>>, Link<RingStream>) -> F) -> usize {
+    fn size_of_output<F: Future>(
+        _: impl FnOnce(Rc<Shard<TlsIo<RingIo>>>, Link<RingStream>) -> F,
+    ) -> usize {
         size_of::<F>()
     }
 

@@ -1,8 +1,8 @@
 //! A client that leaves before its answer is over. What the upstream has been asked for is mostly
 //! paid for already, so the answer may be read on for a while, for its usage alone.
 //!
-//! Bounds: the time and bytes that the ending's rule grants; [`DRAINS_MAX`] answers at once a shard:
-//! beyond that the upstream is cut at once.
+//! Bounds: the time and bytes that the ending's rule grants; [`DRAINS_MAX`] answers at once a
+//! shard: beyond that the upstream is cut at once.
 
 use super::client::Client;
 use super::held::Held;

@@ -21,6 +21,7 @@ mod arriving;
 mod attribution;
 mod client;
 mod headers;
+mod heading;
 mod held;
 mod leaving;
 mod local;
@@ -149,6 +150,15 @@ async fn serve<I: Io>(
             Err(Unpassed::ClientGone) => {
                 walking.abandoned(shard, &call);
                 return Err(Unserved::ClientGone);
+            }
+            // The node has ended it: nobody else is asked.
+            Err(Unpassed::Failed(_)) if shard.cut.get() => {
+                walking.abandoned(shard, &call);
+                let refusal = Refusal::ShuttingDown;
+                if call.begun {
+                    return Ok(Box::pin(relay::tell(shard, client, &call, held, refusal)).await);
+                }
+                return Err(after_body(refusal));
             }
             Err(Unpassed::Failed(failed)) => walking.failed(shard, &call, held, failed),
         }

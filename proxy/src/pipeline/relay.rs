@@ -12,6 +12,7 @@ mod kept;
 mod pricing;
 mod reply;
 mod stream;
+mod waiting;
 mod whole;
 
 pub(super) use beat::{due_in as beat_in, send as beat};

@@ -2,6 +2,7 @@
 //! tests that need a whole process.
 
 pub mod thread;
+pub mod upstreams;
 
 mod stock;
 

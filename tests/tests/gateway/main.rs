@@ -10,11 +10,15 @@ mod bodies;
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod breaker;
+#[cfg(test)]
 mod cases;
 #[cfg(test)]
 mod connections;
 #[cfg(test)]
 mod corpus_client;
+#[cfg(test)]
+mod corpus_events;
 #[cfg(test)]
 mod corpus_upstream;
 #[cfg(test)]
@@ -27,13 +31,18 @@ mod deadlines;
 mod draining;
 #[cfg(test)]
 mod early;
+#[cfg(test)]
 mod events;
+#[cfg(test)]
+mod failover;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod governed;
 #[cfg(test)]
 mod headers;
+#[cfg(test)]
+mod heartbeats;
 mod hostile;
 #[cfg(test)]
 mod messages;
@@ -41,6 +50,12 @@ mod messages;
 mod properties;
 #[cfg(test)]
 mod replay;
+#[cfg(test)]
+mod retry;
+#[cfg(test)]
+mod seeds;
+#[cfg(test)]
+mod stream_life;
 #[cfg(test)]
 mod streams;
 #[cfg(test)]

@@ -69,7 +69,8 @@ fn stream(
     let mut wire = TcpStream::connect(data).ok()?;
     let path = if messages { "messages" } else { "chat/completions" };
     let body = format!(
-        r#"{{"model":"{model}","max_tokens":100,"stream":true,"messages":[{{"role":"user","content":"hi"}}]}}"#
+        "{{\"model\":\"{model}\",\"max_tokens\":100,\"stream\":true,\
+         \"messages\":[{{\"role\":\"user\",\"content\":\"hi\"}}]}}"
     );
     let request = format!(
         "POST /v1/{path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\n\

@@ -30,6 +30,12 @@ base_url = "http://{standin}/v1"
 credentials = [{{ name = "main", key = "file:credential" }}]
 models = ["*"]
 
+[retry]
+attempts = 1
+
+[breaker]
+cooldown = "0s"
+
 [[key]]
 name = "tests"
 sha256 = "25aeda2f87ab9341ed6436c2232885d8d196ad8c01718a188b8f0a15f881fcf0"

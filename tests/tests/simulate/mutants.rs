@@ -9,6 +9,7 @@ use crate::run::{self, Played};
 use std::rc::Rc;
 use store::ending::{Ending, Provenance, Release};
 use store::record::{Settled, flag};
+use store::slab::State;
 
 /// Seeds that defects are looked for in; each is to be found in the first that has a place for it.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=12;
@@ -189,9 +190,9 @@ const DEFECTS: &[Defect] = &[
         run.records.iter_mut().next_back().map(|record| record.settle_sequence += 1).is_some()
     }),
     ("what a kill left is not charged as it stood", |run| {
-        let Some(left) = run.left.iter().find(|left| left.head.cost_picousd > 0) else {
-            return false;
-        };
+        // What was only opened is charged nothing, whatever stood there.
+        let charged = |left: &&Left| left.state != State::Open && left.head.cost_picousd > 0;
+        let Some(left) = run.left.iter().find(charged) else { return false };
         let id = left.head.request_id;
         let record = run.records.iter_mut().find(|record| record.request_id == id);
         record.map(|record| (record.cost_picousd, record.release) = (0, Release::Rule)).is_some()

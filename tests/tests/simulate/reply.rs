@@ -7,7 +7,7 @@ use crate::call;
 use crate::dice::Dice;
 use crate::stream::{Event, Style};
 use crate::usage::Usage;
-use crate::world::{BETWEEN_BYTES, Dialect, FIRST_BYTE, World};
+use crate::world::{Dialect, FIRST_BYTE, World};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write as _;
@@ -425,18 +425,18 @@ impl Reply {
         let head = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(0) + 4;
         let end = head + dice.index(bytes.len() - head);
         self.send(bytes[..end].to_vec(), dice);
-        self.stop(self.kind == Kind::CutBody, bytes[end..].to_vec(), dice);
+        self.stop(making, self.kind == Kind::CutBody, bytes[end..].to_vec(), dice);
     }
 
     /// Breaks off, at once or by waiting for too long.
-    fn stop(&mut self, cut: bool, rest: Vec<u8>, dice: &mut Dice) {
+    fn stop(&mut self, making: Making<'_>, cut: bool, rest: Vec<u8>, dice: &mut Dice) {
         self.can.partial = true;
         (self.can.again, self.can.next) = (May::Twice, May::Twice);
         if cut {
             self.acts.push(if dice.percent(50) { Act::Fin } else { Act::Reset });
             self.can.codes.push("upstream_cut");
         } else {
-            self.acts.push(Act::Pause(2 * BETWEEN_BYTES + Duration::from_secs(1)));
+            self.acts.push(Act::Pause(2 * making.world.between + Duration::from_secs(1)));
             self.acts.push(Act::Send(rest));
             self.can.codes.push("upstream_timeout");
         }
@@ -523,7 +523,7 @@ impl Reply {
                 let head = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(0) + 4;
                 let end = head + dice.index(bytes.len() - head);
                 self.send(bytes[..end].to_vec(), dice);
-                self.stop(self.kind == Kind::StreamCut, bytes[end..].to_vec(), dice);
+                self.stop(making, self.kind == Kind::StreamCut, bytes[end..].to_vec(), dice);
                 return;
             }
             Kind::StreamSlow => self.send_slowly(making.world, dice),
@@ -602,7 +602,11 @@ impl Reply {
         let head = b"HTTP/1.1 200 Said So\r\nContent-Type: text/event-stream\r\n\
             X-Of-Provider: yes\r\nTransfer-Encoding: chunked\r\n\r\n";
         self.acts.push(Act::Send(head.to_vec()));
-        let longest = (world.heartbeat * 2 + Duration::from_millis(400)).min(BETWEEN_BYTES * 7 / 8);
+        let rest = match dice.percent(40) {
+            true => Duration::from_millis(5_800),
+            false => world.heartbeat * 2 + Duration::from_millis(400),
+        };
+        let longest = rest.min(world.between * 7 / 8);
         let words = events.iter().take_while(|event| !event.ends).count() as u64;
         let at = dice.below(words.max(1)) as usize;
         for (nth, event) in events.iter().enumerate() {

@@ -24,6 +24,7 @@ use tollgate::exchange::time::UnixMs;
 use tollgate::io::Io;
 use tollgate::io::runtime::Choice;
 use tollgate::io::script::{ScriptIo, ScriptWorld};
+use tollgate::io::tls::TlsIo;
 use tollgate::observe::counters::Counters;
 use tollgate::server::thread::{self, Setup};
 use tollgate::shard::Shard;
@@ -142,7 +143,7 @@ struct Node {
 
 /// A shard, and what is read from it afterwards.
 struct Kit {
-    shard: Rc<Shard<SimIo>>,
+    shard: Rc<Shard<TlsIo<SimIo>>>,
     mailbox: Mailbox,
     counters: Arc<Counters>,
     records: Arc<ArrayQueue<Settled>>,
@@ -160,8 +161,11 @@ impl Node {
         let kits = self.begin(start, life);
         let process = self.process.borrow().clone();
         self.run(&process, &kits, life).await;
+        if !process.is_dead() {
+            process.end();
+        }
         let told = kits.iter().flat_map(|kit| std::iter::from_fn(|| kit.records.pop())).collect();
-        {
+        let killed = {
             let mut lives = self.notes.lives.borrow_mut();
             let noted = &mut lives[number];
             noted.to_ns = self.notes.now_ns();
@@ -171,9 +175,10 @@ impl Node {
                 noted.records += kit.counters.records.get();
                 noted.refusals_unrecorded += kit.counters.refusals_unrecorded.get();
             }
-        }
+            noted.killed.is_some()
+        };
         let wall = self.io.now().wall.0;
-        if process.is_dead() {
+        if killed {
             process.bury();
             drop(kits);
             let mut ledger = self.ledger.borrow_mut();
@@ -182,7 +187,6 @@ impl Node {
                 Vec::new()
             });
         }
-        process.end();
         judge::at_rest(&self.plan, &self.notes, &self.keys.borrow(), self.io.now().wall);
         self.check_shards(kits, life.end == End::Last);
         if let Err(why) = self.ledger.borrow_mut().finish(start, wall) {

@@ -85,8 +85,8 @@ impl Style {
             Dialect::Chat => (
                 "",
                 format!(
-                    "{{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}},\
-                     \"finish_reason\":null}}]}}"
+                    "{{\"id\":\"c\",\"choices\":[{{\"index\":0,\
+                     \"delta\":{{\"content\":\"{text}\"}},\"finish_reason\":null}}]}}"
                 ),
             ),
             Dialect::Messages => (

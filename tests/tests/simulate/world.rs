@@ -25,7 +25,6 @@ use tollgate::exchange::words::MoneyLimit;
 /// of 100 ms that whoever keeps one or breaks one does so beyond doubt.
 pub(crate) const CONNECT: Duration = Duration::from_secs(1);
 pub(crate) const FIRST_BYTE: Duration = Duration::from_secs(4);
-pub(crate) const BETWEEN_BYTES: Duration = Duration::from_secs(2);
 pub(crate) const HEADER: Duration = Duration::from_secs(2);
 pub(crate) const BODY: Duration = Duration::from_secs(2);
 pub(crate) const CLIENT_IDLE: Duration = Duration::from_secs(8);
@@ -140,6 +139,8 @@ pub(crate) struct World {
     /// How long a stream's client hears nothing.
     pub(crate) heartbeat: Duration,
     pub(crate) drain: Duration,
+    /// How long an answer may rest between two of its bytes.
+    pub(crate) between: Duration,
     /// Milliseconds of the wall clock at the start.
     pub(crate) wall: u64,
 }
@@ -179,6 +180,8 @@ impl World {
             endings,
             heartbeat: Duration::from_millis(heartbeat),
             drain,
+            // Beyond five seconds a silent stream holds no buffers any more.
+            between: Duration::from_secs(dice.weighted(&[(60, 2), (40, 12)])),
             wall: if dice.percent(25) { MONTH_ENDS } else { MONTH_MIDDLE },
         }
     }
@@ -203,7 +206,7 @@ impl World {
             HELD_BYTES / 1024,
             ms(CONNECT),
             ms(FIRST_BYTE),
-            ms(BETWEEN_BYTES),
+            ms(self.between),
             ms(HEADER),
             ms(BODY),
             ms(CLIENT_IDLE),

@@ -64,7 +64,7 @@ fn each_provider_model_and_credential_is_a_candidate_best_priority_first() {
     let groups = [choices.group, unconfigured.group, snapshot.providers[1].choices.group];
     assert_eq!(groups, [Some(0), Some(1), None]);
     let outline = check::report(&config);
-    assert!(outline.contains("m -> openai/gpt-4o, openai/gpt-4o"), "{outline}");
+    assert!(outline.contains("m -> openai/gpt-4o by big, openai/gpt-4o by small"), "{outline}");
 }
 
 #[test]

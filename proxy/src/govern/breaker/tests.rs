@@ -145,6 +145,31 @@ fn what_goes_well_writes_nothing() {
 }
 
 #[test]
+fn a_call_that_went_well_to_its_end_empties_what_was_counted_and_nothing_else() {
+    let (rules, candidates) = (rules(), [candidate()]);
+    let breakers = Breakers::new(&candidates, &rules, at(START_MS));
+    let ill = || breakers.tell(report(Pass::default(), Health::Ill, Health::Ill));
+    for _ in 0..4 {
+        ill();
+    }
+    breakers.went_well(0);
+    breakers.went_well(9);
+    assert_eq!((candidates[0].host.read(), candidates[0].health.read()), (0, 0));
+    for _ in 0..5 {
+        assert_eq!(breakers.standing(0), Standing::Ready);
+        ill();
+    }
+    let open = (candidates[0].host.read(), candidates[0].health.read());
+    breakers.went_well(0);
+    assert_eq!((candidates[0].host.read(), candidates[0].health.read()), open, "it stays open");
+    assert_eq!(breakers.standing(0), Standing::Resting);
+    let probe = probing(open.0, START_MS + 30_000, &rules).unwrap();
+    for word in [probe, passed(probe, START_MS + 31_000).unwrap(), 0] {
+        assert_eq!(emptied(word), None);
+    }
+}
+
+#[test]
 fn host_and_credential_rest_for_themselves() {
     let (rules, shared) = (rules(), candidate());
     let other = Candidate { health: Arc::default(), ..shared.clone() };
@@ -354,5 +379,24 @@ proptest! {
         }
         // Left alone for as long as it stays open, somebody may call.
         prop_assert_ne!(lets(word, now + u64::from(rules.open_ms), &rules), Lets::Nothing);
+    }
+}
+
+#[test]
+fn who_watches_sees_the_state_that_calls_meet() {
+    let rules = rules();
+    let open = opened(START_MS);
+    let probing = probing(open, START_MS + 30_000, &rules).unwrap();
+    let warming = passed(probing, START_MS + 31_000).unwrap();
+    for (word, after_ms, seen) in [
+        (0, 0, Phase::Closed),
+        (failed(0, false, START_MS, &rules).unwrap(), 0, Phase::Closed),
+        (open, 0, Phase::Open),
+        (open, 60_000, Phase::Open),
+        (probing, 30_000, Phase::Probing),
+        (warming, 31_000, Phase::SlowStart),
+        (warming, 41_000, Phase::Closed),
+    ] {
+        assert_eq!(phase(word, START_MS + after_ms, &rules), seen, "{word:x} after {after_ms}");
     }
 }

@@ -6,20 +6,21 @@
 //! its terminator was seen, or a reason to finish and the end of its framing; any other end is
 //! told in-band, or inside an event by breaking the body off.
 //!
-//! What is rare (a beat, an error, a client that leaves) runs in a future of its own on the heap, so
-//! that every connection's future stays small.
+//! What is rare (a beat, an error, a client that leaves) runs in a future of its own on the heap,
+//! so that every connection's future stays small.
 
 use super::beat;
 use super::flow::Flow;
-use super::incoming::{Came, Incoming, LOOK_AHEAD};
+use super::incoming::{Incoming, LOOK_AHEAD};
 use super::pricing;
+use super::waiting::Wait;
 use super::{ClientFraming, Delivered, Unfit, finish_head, lost_ending};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
 use crate::io::buffers::Buffers;
 use crate::io::{Chunk, Io, Recall, Stream};
 use crate::pipeline::After;
-use crate::pipeline::client::{Client, Lost, Presence};
+use crate::pipeline::client::{Client, Lost};
 use crate::pipeline::held::Held;
 use crate::pipeline::leaving;
 use crate::pipeline::open::Call;
@@ -29,10 +30,6 @@ use std::time::Duration;
 /// How long the end of a body may take after the stream's own end: it mostly is in the same
 /// packet, and a connection whose answer has ended can be used again.
 const AFTER_END: Duration = Duration::from_secs(1);
-
-/// How long a read stays posted on a stream in which nothing happens: longer than the pauses of a
-/// model that writes.
-const LENT: Duration = Duration::from_secs(5);
 
 /// Room for the framing of chunks beside their data.
 const CHUNK_FRAMING_BYTES: usize = 64;
@@ -60,16 +57,6 @@ enum Over {
     Broken,
 }
 
-/// How a wait for more of a stream ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    Some,
-    Cut,
-    Late,
-    Left,
-    Stalled,
-}
-
 impl<'a, I: Io> Streaming<'a, I> {
     pub(super) fn new(mut incoming: Incoming<'a, I>, call: &Call<'_>) -> Streaming<'a, I> {
         let events = beat::events_of(call.origin.dialect);
@@ -88,6 +75,10 @@ impl<'a, I: Io> Streaming<'a, I> {
         call: &mut Call<'_>,
         held: &mut Held,
     ) -> Result<(), Unfit> {
+        if call.begun && !self.flow.is_plain() {
+            // The head that the client has says nothing of a coding.
+            return Err(Unfit::Invalid);
+        }
         loop {
             self.take_in().map_err(|()| Unfit::Invalid)?;
             if self.flow.first_error().is_some() {
@@ -122,91 +113,6 @@ impl<'a, I: Io> Streaming<'a, I> {
             self.flow.end(true, body);
         }
         Ok(())
-    }
-
-    /// Waits for more of the answer, beating while the client hears nothing. `limit` takes the
-    /// place of the deadline between two reads.
-    async fn wait(
-        &mut self,
-        client: &mut Client<I::Stream>,
-        call: &mut Call<'_>,
-        held: &mut Held,
-        limit: Option<Duration>,
-    ) -> Wait {
-        let shard = self.incoming.shard;
-        let deadline = limit.unwrap_or(call.snapshot.deadlines.between_bytes);
-        let begun = client.timer.tick();
-        let between = leaving::ticks(deadline);
-        let mut awake = limit.is_none();
-        loop {
-            let tick = client.timer.tick();
-            let rest = leaving::span(between.saturating_sub(tick - begun));
-            let beat = if limit.is_none() { beat::due_in(client, call) } else { rest };
-            let soon = if awake { rest.min(beat).min(LENT) } else { rest.min(beat) };
-            client.timer.arm(soon);
-            let came = self.incoming.more(client, call).await;
-            match came {
-                Came::Some | Came::Cut => {
-                    client.timer.disarm();
-                    return if matches!(came, Came::Some) { Wait::Some } else { Wait::Cut };
-                }
-                Came::Client if client.presence == Presence::Gone => {
-                    client.timer.disarm();
-                    return Wait::Left;
-                }
-                Came::Client => {}
-                Came::Fired if shard.cut.get() => return self.late(client, call).await,
-                Came::Fired => {
-                    let tick = client.timer.tick();
-                    if tick - begun >= between {
-                        return self.late(client, call).await;
-                    }
-                    if awake && tick - begun >= leaving::ticks(LENT) {
-                        awake = false;
-                        if let Some(came) = Box::pin(self.nap(client, call)).await {
-                            return if matches!(came, Came::Some) { Wait::Some } else { Wait::Cut };
-                        }
-                    }
-                    if beat::due_in(client, call).is_zero() {
-                        match Box::pin(self.beat(client, call, held)).await {
-                            Ok(()) => {}
-                            Err(Lost::Gone) => return Wait::Left,
-                            Err(Lost::Stalled) => return Wait::Stalled,
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// A stream that is silent holds no buffers.
-    async fn nap(&mut self, client: &mut Client<I::Stream>, call: &Call<'_>) -> Option<Came> {
-        // Toward an old client a broken stream ends with a reset, which a watch would hold up.
-        if !call.origin.is_10 {
-            client.nap(&self.incoming.shard.buffers).await;
-        }
-        self.incoming.nap(client).await
-    }
-
-    async fn late(&mut self, client: &Client<I::Stream>, call: &mut Call<'_>) -> Wait {
-        self.incoming.cut(client, call).await;
-        Wait::Late
-    }
-
-    /// Tells the client that its call is alive, if that can be said here.
-    async fn beat(
-        &mut self,
-        client: &mut Client<I::Stream>,
-        call: &mut Call<'_>,
-        held: &Held,
-    ) -> Result<(), Lost> {
-        // Nothing can be said here: the next chance is a whole interval away.
-        if !self.flow.is_plain() || !self.flow.is_between_events() {
-            client.spoke = client.timer.tick();
-            return Ok(());
-        }
-        self.flow.no_mark();
-        beat::send(self.incoming.shard, client, call, held).await
     }
 
     /// Passes the stream on from the commit point to its end.

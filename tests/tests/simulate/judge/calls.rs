@@ -190,7 +190,9 @@ impl View<'_, '_> {
         let whole = whole && !(is_closed_by_end(answer) && self.killed());
         let last = self.replies().last().ok_or("no upstream was asked")?;
         let record = self.record();
-        if last.kind == Kind::StreamGzip {
+        // Behind a heartbeat it is none: the head that went says nothing of its coding.
+        let coded = answer.field("content-encoding").is_some();
+        if coded {
             return match last.body.starts_with(&answer.body) {
                 true if whole && last.body.len() == answer.body.len() => {
                     self.confirmed(true, true, Some(answer.body.len()))
@@ -200,7 +202,7 @@ impl View<'_, '_> {
             };
         }
         let none = Vec::new();
-        let shows = last.kind != Kind::StreamErrorFirst;
+        let shows = !matches!(last.kind, Kind::StreamErrorFirst | Kind::StreamGzip);
         let all = last.events.as_ref().filter(|_| shows).unwrap_or(&none);
         let visible: Vec<&Event> = all.iter().filter(|event| !event.hidden).collect();
         let seen = stream::read(&answer.body, &visible, self.dialect())?;

@@ -4,7 +4,7 @@
 use super::{Case, Index, brief, is_exchange, text};
 use crate::call::Call;
 use crate::notes::{Asked, Life};
-use crate::reply::{May, Reply};
+use crate::reply::{Kind, May, Reply};
 use crate::stream::Event;
 use crate::usage::Usage;
 use crate::world::{Candidate, debit, key_id};
@@ -176,7 +176,9 @@ impl One<'_, '_> {
             May::Twice => self.case.plan.world.retry.billed_twice || !asked.whole,
         };
         // Whoever was told that a stream comes can be given nothing else.
-        let right = right || !same && self.call.kind.is_stream() && reply.events.is_none();
+        let coded = reply.events.is_none() || reply.kind == Kind::StreamGzip;
+        let invalid = self.call.kind.is_stream() && coded;
+        let right = right || invalid && (!same || self.case.plan.world.retry.billed_twice);
         // What lies behind an answer's end is taken for the beginning of the next one.
         let right = right || stale && same || self.case.is_behind_surplus(asked);
         if right { Ok(()) } else { Err(format!("{:?} was followed by another", reply.kind)) }

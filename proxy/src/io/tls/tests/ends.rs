@@ -191,9 +191,7 @@ fn spoilt(role: Role, place: usize, bits: u8, chop: usize) -> std::io::Result<Ve
                 let tls = stage.papers.trust().of_name(NAME).unwrap();
                 stage.dial(&tls, stage.papers.far_server()).await
             }
-            Role::Client => {
-                stage.accept(&stage.papers.server(), stage.papers.far_client()).await
-            }
+            Role::Client => stage.accept(&stage.papers.server(), stage.papers.far_client()).await,
         };
         far.spoils = Some((place, bits));
         let theirs = async {

@@ -1,0 +1,91 @@
+"""What the checks of the Python SDKs have in common: the stand-in's own account of what it got, and
+the line that tells what a check has seen.
+
+A line has client, check, side, expected (a pattern) and got, with tabs between.
+"""
+
+import hashlib
+import http.client
+import json
+import os
+import time
+import urllib.parse
+
+SIDE = os.environ["SIDE"]
+FULL = os.environ["MODE"] == "full"
+STANDIN = os.environ["STANDIN"]
+HELLO = [{"role": "user", "content": "hello"}]
+# What the stand-in fills its answers with.
+WORDS = "The toll is counted once and the road stays open. "
+# How long to wait for the provider to see that its caller has left.
+LEFT_LIMIT_S = 10.0
+
+# One connection for all questions, so that it does not move the number of those that have ended.
+QUESTIONS = http.client.HTTPConnection(urllib.parse.urlsplit(STANDIN).netloc, timeout=5)
+
+
+def ask_standin(method, path):
+    QUESTIONS.request(method, path)
+    return QUESTIONS.getresponse().read().decode()
+
+
+def tally():
+    return [json.loads(line) for line in ask_standin("GET", "/tally").splitlines()]
+
+
+def ended():
+    """How many connections to the stand-in have ended."""
+    counts = json.loads(ask_standin("GET", "/counts"))
+    return counts["connections"] - counts["open"]
+
+
+def received(numbered=False):
+    """How often the provider was asked, and length and CRC-32 of the bodies it was sent."""
+    entries = tally()
+    if numbered:
+        return f"x{len(entries)}"
+    bodies = sorted({f"{entry['body_bytes']}:{entry['body_crc32']}" for entry in entries})
+    return f"x{len(entries)} up={','.join(bodies) or '-'}"
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def text_of(content):
+    """Its length if it is the stand-in's words, else a digest."""
+    if not content:
+        return "text=0"
+    true = (WORDS * (len(content) // len(WORDS) + 1)).startswith(content)
+    return f"text={len(content)}" if true else f"other text {digest(content)}"
+
+
+class Checks:
+    """The checks of one client. `error` is the class of what it raises, `told` tells of one."""
+
+    def __init__(self, client, error, told):
+        self.client, self.error, self.told = client, error, told
+
+    def check(self, name, expected, call, only=None, numbered=False, left=False):
+        if only not in (None, SIDE):
+            return
+        ask_standin("DELETE", "/tally")
+        before = ended()
+        try:
+            got = call()
+        except self.error as error:
+            got = self.told(error)
+        got = f"{got} {received(numbered)}"
+        if left:
+            got += " left" if all_left(before + len(tally())) else " stays"
+        print(self.client, name, SIDE, expected, got, sep="\t", flush=True)
+
+
+def all_left(expected):
+    """Whether the provider sees each caller that it lets hang leave: as many connections end."""
+    until = time.monotonic() + LEFT_LIMIT_S
+    while ended() < expected:
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
