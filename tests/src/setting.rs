@@ -48,7 +48,7 @@ impl Env for Stage {
         let papers = Papers::usual();
         match path.to_str() {
             Some("prices.json") => Ok(PRICES.to_owned()),
-            Some("ca.pem") => Ok(papers.ca.clone()),
+            Some("ca.pem" | "ca-too.pem") => Ok(papers.ca.clone()),
             Some("chain.pem") => Ok(papers.chain.clone()),
             Some("key.pem") => Ok(papers.key.clone()),
             _ => Err(io::ErrorKind::NotFound.into()),

@@ -136,7 +136,7 @@ fn provider(
         authority: url.authority,
         host: url.host,
         port: url.port,
-        tls: tls.map(Arc::new),
+        tls,
         base_path: url.path,
         credentials,
         serves: written.models.iter().map(|model| model.value.clone()).collect(),

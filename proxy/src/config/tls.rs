@@ -35,11 +35,13 @@ pub struct Papers {
     pub digest: [u8; 32],
 }
 
-/// Trust that providers share: who trusts the same roots also shares their tickets.
+/// Trust that providers share: who trusts the same roots also shares their tickets, and who calls
+/// the same host so also shares its connections.
 #[derive(Default)]
 pub(super) struct Trusts {
     /// By file; the system's has none.
     by_file: HashMap<Option<PathBuf>, Option<Trust>>,
+    by_host: HashMap<(Option<PathBuf>, Host), Arc<ClientTls>>,
 }
 
 // === impl Trusts ===
@@ -52,7 +54,7 @@ impl Trusts {
         written: &file::Provider,
         (folder, env): (&Path, &dyn Env),
         findings: &mut Findings<'_>,
-    ) -> Option<ClientTls> {
+    ) -> Option<Arc<ClientTls>> {
         let what = "\"ca_file\" in [[provider]]";
         let ca_file = written.ca_file.as_ref();
         let path = ledger::path(ca_file, what, folder, findings);
@@ -67,14 +69,17 @@ impl Trusts {
             return None;
         }
         let at = ca_file.or(written.base_url.as_ref()).map_or(written.at, |text| text.at);
-        let trust = self.trust(path, at, env, findings)?;
-        match &url.host {
-            Host::Address(address) => Some(trust.of_address(address.ip())),
-            Host::Name(name) => {
-                let tls = trust.of_name(name);
-                tls.map_err(|why| findings.error(at, format!("base_url: {why}"))).ok()
-            }
+        let trust = self.trust(path.clone(), at, env, findings)?;
+        let place = (path, url.host.clone());
+        if let Some(known) = self.by_host.get(&place) {
+            return Some(known.clone());
         }
+        let tls = match &url.host {
+            Host::Address(address) => Ok(trust.of_address(address.ip())),
+            Host::Name(name) => trust.of_name(name),
+        };
+        let tls = tls.map_err(|why| findings.error(at, format!("base_url: {why}"))).ok()?;
+        Some(self.by_host.entry(place).or_insert_with(|| Arc::new(tls)).clone())
     }
 
     /// Of each file, and of the system, a fault is told once.

@@ -114,18 +114,23 @@ fn an_answer_that_ends_with_the_connection_is_whole_only_if_that_was_said() {
 }
 
 #[test]
-fn providers_at_one_address_do_not_share_connections() {
-    let second = format!(
-        "[[provider]]\nname = \"second\"\nkind = \"openai\"\nbase_url = \"http://{}/v1\"\n\
-         credentials = [{{ name = \"main\", key = \"${{UPSTREAM_KEY}}\" }}]",
-        script::upstream_at(),
-    );
+fn only_providers_that_trust_alike_share_connections() {
+    let at = script::upstream_at();
+    let provider = |name: &str, url: &str| {
+        format!(
+            "[[provider]]\nname = \"{name}\"\nkind = \"openai\"\n{url}{at}/v1\"\n\
+             credentials = [{{ name = \"main\", key = \"${{UPSTREAM_KEY}}\" }}]\n",
+        )
+    };
+    // The first gets the root that all providers of a scenario have.
+    let alike = provider("alike", "base_url = \"http://");
+    let other = provider("other", "ca_file = \"ca-too.pem\"\nbase_url = \"https://");
     let ask = |model: &str| call(post("", &BODY.replace("\"a\"", &format!("\"{model}\""))));
-    let client = ["up/a", "second/a", "up/a", "second/a"].into_iter().flat_map(ask).collect();
-    let upstream = Manner::always(ok().as_bytes());
-    let outcome = script::run(&scenario(vec![client], upstream).under(&second));
+    let client = ["up/a", "alike/a", "other/a", "up/a"].into_iter().flat_map(ask).collect();
+    let scenario = scenario(vec![client], Manner::always(ok().as_bytes()));
+    let outcome = script::run(&scenario.under(&alike).under(&other));
     outcome.assert_clean();
     assert_eq!(outcome.statuses(0), [200; 4]);
     let asked: Vec<usize> = outcome.upstream.iter().map(|saw| saw.requests.len()).collect();
-    assert_eq!(asked, [2, 2]);
+    assert_eq!(asked, [3, 1]);
 }
