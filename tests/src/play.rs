@@ -10,8 +10,9 @@ use std::cell::RefCell;
 
 /// Plays a client to the end of its steps.
 pub(crate) async fn client<W: Wire>(wire: &mut W, steps: &[Step]) -> ClientSaw {
-    if !matches!(steps.first(), Some(Step::Bare)) {
-        wire.begin().await;
+    match steps.first() {
+        Some(Step::Bare) => wire.bare(),
+        _ => wire.begin().await,
     }
     let mut client = Client { wire, inbox: Vec::new(), ended: false, saw: ClientSaw::default() };
     for (at, step) in steps.iter().enumerate() {
@@ -35,10 +36,8 @@ struct Client<'w, W> {
 impl<W: Wire> Client<'_, W> {
     async fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
-            Step::Bare => {
-                self.wire.bare();
-                Ok(())
-            }
+            // Heeded before the first byte.
+            Step::Bare => Ok(()),
             Step::Send(bytes, split) => send(self.wire, bytes, split).await,
             Step::Offer(bytes) => {
                 for piece in bytes.chunks(4096) {

@@ -228,10 +228,8 @@ struct Call {
 impl Call {
     fn request(&self) -> Vec<u8> {
         let Call { model, more, padding, .. } = self;
-        let body = format!(
-            "{{\"model\":\"{model}\",{more}\"messages\":[{{\"role\":\"user\",\"content\":\"{}\"}}]}}",
-            "x".repeat(*padding)
-        );
+        let asked = format!("{{\"role\":\"user\",\"content\":\"{}\"}}", "x".repeat(*padding));
+        let body = format!("{{\"model\":\"{model}\",{more}\"messages\":[{asked}]}}");
         let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: gw.test\r\n\
                     authorization: Bearer sk-test\r\ncontent-type: application/json";
         format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()

@@ -1,5 +1,6 @@
 //! What every transport promises, checked alike on the scripted one, on io_uring and on epoll, and
-//! on each of them with TLS over it. A check that holds on one of them only is a difference between a test and the field.
+//! on each of them with TLS over it. A check that holds on one of them only is a difference between
+//! a test and the field.
 //!
 //! Both ends of a connection are streams of the transport under test, on one thread. Nothing
 //! sleeps: timers are fired by hand, and a hang is ended by a watchdog made of ticks.

@@ -1,5 +1,5 @@
-//! A new connection to a provider: to its address, then the handshake if it is called over TLS. Each
-//! has a deadline of its own.
+//! A new connection to a provider: to its address, then the handshake if it is called over TLS.
+//! Each has a deadline of its own.
 //!
 //! It tries one address; which ones there are, and what follows from a failure, is the caller's.
 

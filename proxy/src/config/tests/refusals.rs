@@ -28,9 +28,8 @@ fn an_unknown_key_gets_the_nearest_name() {
         (
             "admin = \"[::1]:5181\"",
             "zebra = 1",
-            &[
-                "tollgate.toml:5:1: unknown key \"zebra\" in [listen]; its keys are data, admin, tls",
-            ],
+            &["tollgate.toml:5:1: unknown key \"zebra\" in [listen]; its keys are data, admin, \
+                 tls"],
         ),
         (
             "driver = \"epoll\"",

@@ -171,7 +171,8 @@ fn a_listener_has_a_certificate_with_its_key_or_none() {
         ),
         (
             "true",
-            "tollgate.toml:10:7: \"tls\" in [listen] must be the table tls of [listen], not a boolean",
+            "tollgate.toml:10:7: \"tls\" in [listen] must be the table tls of [listen], not a \
+             boolean",
         ),
     ] {
         let text = file(plain, "", &format!("[listen]\ntls = {tls}"));
