@@ -121,6 +121,10 @@ impl Stream for FaultyStream {
         self.inner.poll_write(cx)
     }
 
+    fn part_with(&self, bytes: &[u8]) -> usize {
+        self.inner.part_with(bytes)
+    }
+
     fn shutdown(&self) {
         self.inner.shutdown();
     }

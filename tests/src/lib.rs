@@ -17,6 +17,7 @@ pub mod corpus;
 pub mod fields;
 pub mod outcome;
 pub mod scenario;
+pub mod secured;
 pub mod script;
 pub mod setting;
 pub mod sockets;

@@ -10,6 +10,10 @@ use std::cell::RefCell;
 
 /// Plays a client to the end of its steps.
 pub(crate) async fn client<W: Wire>(wire: &mut W, steps: &[Step]) -> ClientSaw {
+    match steps.first() {
+        Some(Step::Bare) => wire.bare(),
+        _ => wire.begin().await,
+    }
     let mut client = Client { wire, inbox: Vec::new(), ended: false, saw: ClientSaw::default() };
     for (at, step) in steps.iter().enumerate() {
         if let Err(why) = client.step(step).await {
@@ -17,6 +21,7 @@ pub(crate) async fn client<W: Wire>(wire: &mut W, steps: &[Step]) -> ClientSaw {
             break;
         }
     }
+    client.wire.say_end().await;
     client.saw.surplus = client.inbox;
     client.saw
 }
@@ -31,6 +36,8 @@ struct Client<'w, W> {
 impl<W: Wire> Client<'_, W> {
     async fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
+            // Heeded before the first byte.
+            Step::Bare => Ok(()),
             Step::Send(bytes, split) => send(self.wire, bytes, split).await,
             Step::Offer(bytes) => {
                 for piece in bytes.chunks(4096) {
@@ -78,7 +85,7 @@ impl<W: Wire> Client<'_, W> {
                 Ok(())
             }
             Step::Fin => {
-                self.wire.fin();
+                self.wire.fin().await;
                 Ok(())
             }
             Step::Reset => {
@@ -180,6 +187,7 @@ async fn waited<W: Wire>(wire: &mut W, what: &'static str) -> Result<(), String>
 
 /// Treats a connection of the upstream as its manner says, to its end. `saw` is told as it goes.
 pub(crate) async fn upstream<W: Wire>(wire: &mut W, manner: &Manner, saw: &RefCell<UpstreamSaw>) {
+    wire.begin().await;
     let mut side = Upstream { wire, inbox: Vec::new(), ended: false, saw };
     let mut at = 0;
     let played = loop {
@@ -254,8 +262,12 @@ impl<W: Wire> Upstream<'_, W> {
                     let bytes = if last.as_deref() == Some(*value) { then } else { otherwise };
                     drop(send(self.wire, bytes, &Split::Whole).await);
                 }
-                Act::Fin => self.wire.fin(),
-                Act::Close => return Ok(false),
+                Act::Fin => self.wire.fin().await,
+                Act::Cut => self.wire.cut().await,
+                Act::Close => {
+                    self.wire.say_end().await;
+                    return Ok(false);
+                }
                 Act::Reset => self.wire.reset(),
                 Act::Hang => {
                     self.hang().await;

@@ -17,6 +17,10 @@ pub struct Scenario {
     pub reach: Reach,
     /// Further upstreams. In the configuration `{1}` is the address of the first of them.
     pub hosts: Vec<Host>,
+    /// Whether clients and upstreams speak TLS; the steps and acts are what is spoken inside.
+    pub tls: bool,
+    /// What an upstream is to whoever calls it over TLS.
+    pub guise: Guise,
     /// Whether the log takes no records.
     pub ledger_fails: bool,
 }
@@ -28,6 +32,18 @@ pub struct Host {
     pub manners: Vec<Manner>,
     /// Whether it can be reached.
     pub reach: Reach,
+}
+
+/// What an upstream is to whoever calls it over TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Guise {
+    /// Who was called.
+    #[default]
+    Itself,
+    /// Somebody with a certificate of an unknown root.
+    Stranger,
+    /// Somebody who speaks no TLS.
+    Bare,
 }
 
 /// Whether the upstream can be reached.
@@ -45,6 +61,8 @@ pub enum Reach {
 /// What a client does next.
 #[derive(Clone, Debug)]
 pub enum Step {
+    /// Speaks no TLS on this connection. The first step.
+    Bare,
     /// Sends bytes, cut as said.
     Send(Vec<u8>, Split),
     /// Sends as much as is taken; what is not is no fault.
@@ -136,6 +154,8 @@ pub enum Act {
     },
     /// Ends its sending direction.
     Fin,
+    /// Ends its sending direction without saying that this is the end, where that can be said.
+    Cut,
     /// Closes at once, whatever is unread.
     Close,
     /// Resets the connection.
@@ -174,6 +194,13 @@ impl Scenario {
     pub fn plain(client: Vec<Step>, answer: &[u8]) -> Scenario {
         let upstream = vec![Manner::always(answer)];
         Scenario { clients: vec![client], upstream, ..Scenario::default() }
+    }
+
+    /// The same over TLS.
+    #[must_use]
+    pub fn secured(mut self) -> Scenario {
+        self.tls = true;
+        self
     }
 
     /// The same with more configuration.

@@ -4,7 +4,8 @@ pub use crate::faulty::Faults;
 use crate::faulty::FaultyIo;
 use crate::outcome::{ClientSaw, Inside, Outcome, UpstreamSaw};
 use crate::play;
-use crate::scenario::{Manner, Reach, Scenario};
+use crate::scenario::{Guise, Manner, Reach, Scenario};
+use crate::secured::TlsWire;
 use crate::setting::{self, Kit};
 use crate::wire::{Fault, Wire};
 use std::cell::{Cell, RefCell};
@@ -46,7 +47,7 @@ pub fn hosts_at(scenario: &Scenario) -> Vec<SocketAddr> {
 /// The configuration of a scenario.
 #[must_use]
 pub fn config(scenario: &Scenario) -> Config {
-    setting::config_of(upstream_at(), &hosts_at(scenario), &scenario.config)
+    setting::config_of(upstream_at(), &hosts_at(scenario), &scenario.config, scenario.tls)
 }
 
 /// What has happened.
@@ -102,10 +103,12 @@ fn run_over<I: Io<Listener = ScriptListener>>(
     prepare(world);
     let (mailbox, keys) = (kit.mailbox.clone(), kit.keys.clone());
     let board = Board { seen: Rc::default(), mailbox, keys };
+    let tls = scenario.tls.then_some(scenario.guise);
     let upstream =
-        open_upstream(world, upstream_at(), (&scenario.upstream, scenario.reach), &board);
+        open_upstream(world, (upstream_at(), tls), (&scenario.upstream, scenario.reach), &board);
+    let of_hosts = scenario.tls.then_some(Guise::Itself);
     let hosts: Vec<Connections> = std::iter::zip(hosts_at(scenario), &scenario.hosts)
-        .map(|(at, host)| open_upstream(world, at, (&host.manners, host.reach), &board))
+        .map(|(at, host)| open_upstream(world, (at, of_hosts), (&host.manners, host.reach), &board))
         .collect();
     let shard = thread::shard(io, setup);
     let served = Rc::new(Cell::new(false));
@@ -167,7 +170,7 @@ impl Connections {
 
 fn open_upstream(
     world: &ScriptWorld,
-    at: SocketAddr,
+    (at, tls): (SocketAddr, Option<Guise>),
     (manners, reach): (&[Manner], Reach),
     board: &Board,
 ) -> Connections {
@@ -188,7 +191,13 @@ fn open_upstream(
                     list.borrow_mut().push(saw.clone());
                     let mut wire = ScriptWire { peer, io: io.clone(), board: board.clone() };
                     io.spawn(async move {
-                        play::upstream(&mut wire, &manner, &saw).await;
+                        match tls {
+                            Some(guise) => {
+                                let mut wire = TlsWire::called(wire, guise);
+                                play::upstream(&mut wire, &manner, &saw).await;
+                            }
+                            None => play::upstream(&mut wire, &manner, &saw).await,
+                        }
                     });
                 }
             });
@@ -207,11 +216,17 @@ fn play_clients(world: &ScriptWorld, scenario: &Scenario, board: &Board) -> Vec<
     for (nth, steps) in scenario.clients.iter().enumerate() {
         let peer = world.dial(gateway_at()).expect("the gateway listens");
         let mut wire = ScriptWire { peer, io: world.io(), board: board.clone() };
-        let (steps, seen) = (steps.clone(), seen.clone());
+        let (steps, seen, tls) = (steps.clone(), seen.clone(), scenario.tls);
         world.spawn(async move {
-            let saw = play::client(&mut wire, &steps).await;
             // Closes before it counts as done.
-            drop(wire);
+            let saw = match tls {
+                true => play::client(&mut TlsWire::calling(wire), &steps).await,
+                false => {
+                    let saw = play::client(&mut wire, &steps).await;
+                    drop(wire);
+                    saw
+                }
+            };
             seen.borrow_mut()[nth] = Some(saw);
         });
     }
@@ -257,7 +272,7 @@ impl Wire for ScriptWire {
         self.peer.read_some().await.map_err(|e| fault_of(&e))
     }
 
-    fn fin(&mut self) {
+    async fn fin(&mut self) {
         self.peer.fin();
     }
 

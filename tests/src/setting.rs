@@ -3,6 +3,7 @@
 //! adds.
 
 use crate::books::{Books, FEW};
+use crate::secured::Papers;
 use crossbeam_queue::ArrayQueue;
 use std::io;
 use std::net::SocketAddr;
@@ -33,7 +34,7 @@ pub const UPSTREAM_KEY: &str = "sk-of-the-provider";
 /// Records one scenario may settle.
 const RECORDS_MAX: usize = 4096;
 
-/// A world with a few variables and one file.
+/// A world with a few variables and a few files.
 struct Stage;
 
 impl Env for Stage {
@@ -44,8 +45,14 @@ impl Env for Stage {
     }
 
     fn read_file(&self, path: &Path) -> io::Result<String> {
-        let prices = path.to_str() == Some("prices.json");
-        if prices { Ok(PRICES.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) }
+        let papers = Papers::usual();
+        match path.to_str() {
+            Some("prices.json") => Ok(PRICES.to_owned()),
+            Some("ca.pem" | "ca-too.pem") => Ok(papers.ca.clone()),
+            Some("chain.pem") => Ok(papers.chain.clone()),
+            Some("key.pem") => Ok(papers.key.clone()),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 
     fn cores(&self) -> usize {
@@ -66,17 +73,34 @@ const PRICES: &str = r#"{"version": 7, "models": [{"provider": "up", "model": "a
 
 /// The same, where `{1}` in it stands for the first of these addresses.
 #[must_use]
-pub fn config_of(upstream: SocketAddr, hosts: &[SocketAddr], more: &str) -> Config {
+pub fn config_of(upstream: SocketAddr, hosts: &[SocketAddr], more: &str, tls: bool) -> Config {
     let named = hosts.iter().enumerate().fold(more.to_owned(), |text, (nth, at)| {
         text.replace(&format!("{{{}}}", nth + 1), &at.to_string())
     });
-    config(upstream, &named)
+    compiled(&text(upstream, &named), tls)
 }
 
 /// Compiles the usual configuration with `more` behind it.
 #[must_use]
 pub fn config(upstream: SocketAddr, more: &str) -> Config {
-    let text = format!(
+    compiled(&text(upstream, more), false)
+}
+
+/// Every provider behind `https`, and the listener with a certificate, if that is asked for.
+fn compiled(text: &str, tls: bool) -> Config {
+    let text = match tls {
+        true => format!("{LISTEN}\n{}", text.replace(PLAIN, SECURED)),
+        false => text.to_owned(),
+    };
+    parse("tollgate.toml", &text, &Stage).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}
+
+const LISTEN: &str = r#"listen = { tls = { cert_file = "chain.pem", key_file = "key.pem" } }"#;
+const PLAIN: &str = "base_url = \"http://";
+const SECURED: &str = "ca_file = \"ca.pem\"\nbase_url = \"https://";
+
+fn text(upstream: SocketAddr, more: &str) -> String {
+    format!(
         r#"state_dir = "nowhere"
 
 [[provider]]
@@ -101,8 +125,7 @@ sha256 = "{KEY_DIGEST}"
 file = "prices.json"
 
 {more}"#
-    );
-    parse("tollgate.toml", &text, &Stage).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+    )
 }
 
 /// What a shard is made of, and what is read from it afterwards.
@@ -143,6 +166,7 @@ pub(crate) fn setup(
         driver,
         core: None,
         snapshot: config.snapshot.clone(),
+        identity: config.listen_tls.as_ref().map(|listen| listen.papers.tls.clone()),
         addresses: Arc::new(Addresses::default()),
         keys: kit.keys.clone(),
         mailbox: kit.mailbox.clone(),

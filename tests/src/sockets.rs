@@ -3,8 +3,9 @@
 
 use crate::outcome::{ClientSaw, Outcome, UpstreamSaw};
 use crate::play;
-use crate::scenario::{Act, Manner, Reach, Scenario, Step};
+use crate::scenario::{Act, Guise, Manner, Reach, Scenario, Step};
 use crate::script::manner_of;
+use crate::secured::TlsWire;
 use crate::setting;
 use crate::wire::{Fault, Wire};
 use socket2::{SockRef, Socket};
@@ -34,14 +35,16 @@ const OFFER: Duration = Duration::from_millis(300);
 pub fn run(choice: Choice, scenario: &Scenario) -> Option<Outcome> {
     let mailbox = Mailbox::default();
     let board = Board::of(scenario, &mailbox);
-    let upstream = Upstream::open((&scenario.upstream, scenario.reach), &board);
+    let tls = scenario.tls.then_some(scenario.guise);
+    let of_hosts = scenario.tls.then_some(Guise::Itself);
+    let upstream = Upstream::open((&scenario.upstream, scenario.reach), &board, tls);
     let hosts: Vec<Upstream> = scenario
         .hosts
         .iter()
-        .map(|host| Upstream::open((&host.manners, host.reach), &board))
+        .map(|host| Upstream::open((&host.manners, host.reach), &board, of_hosts))
         .collect();
     let at: Vec<SocketAddr> = hosts.iter().map(|host| host.at).collect();
-    let config = setting::config_of(upstream.at, &at, &scenario.config);
+    let config = setting::config_of(upstream.at, &at, &scenario.config, scenario.tls);
     let (setup, kit) = setting::setup(&config, choice, mailbox, scenario.ledger_fails);
     assert!(board.keys.set(kit.keys.clone()).is_ok(), "one shard");
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
@@ -83,8 +86,11 @@ fn play_clients(gateway: SocketAddr, scenario: &Scenario, board: &Board) -> Vec<
         .map(|steps| {
             let stream = TcpStream::connect(gateway).expect("the gateway listens");
             let mut wire = SocketWire::new(stream, board);
-            let steps = steps.clone();
-            thread::spawn(move || now(play::client(&mut wire, &steps)))
+            let (steps, tls) = (steps.clone(), scenario.tls);
+            thread::spawn(move || match tls {
+                true => now(play::client(&mut TlsWire::calling(wire), &steps)),
+                false => now(play::client(&mut wire, &steps)),
+            })
         })
         .collect();
     players.into_iter().map(|player| player.join().expect("a client ends")).collect()
@@ -99,7 +105,7 @@ struct Upstream {
 }
 
 impl Upstream {
-    fn open((manners, reach): (&[Manner], Reach), board: &Board) -> Upstream {
+    fn open((manners, reach): (&[Manner], Reach), board: &Board, tls: Option<Guise>) -> Upstream {
         let closing = Arc::new(AtomicBool::new(false));
         match reach {
             Reach::Open => {}
@@ -125,7 +131,13 @@ impl Upstream {
                 let mut wire = SocketWire::new(stream, &board);
                 players.push(thread::spawn(move || {
                     let saw = RefCell::new(UpstreamSaw::default());
-                    now(play::upstream(&mut wire, &manner, &saw));
+                    match tls {
+                        Some(guise) => {
+                            let mut wire = TlsWire::called(wire, guise);
+                            now(play::upstream(&mut wire, &manner, &saw));
+                        }
+                        None => now(play::upstream(&mut wire, &manner, &saw)),
+                    }
                     saw.into_inner()
                 }));
             }
@@ -253,7 +265,7 @@ impl Wire for SocketWire {
         Ok(bytes)
     }
 
-    fn fin(&mut self) {
+    async fn fin(&mut self) {
         drop(self.stream.as_ref().map(|stream| stream.shutdown(Shutdown::Write)));
     }
 

@@ -1,4 +1,5 @@
-//! The same scenario on the scripted transport, on io_uring and on epoll.
+//! The same scenario on the scripted transport, on io_uring and on epoll; and over TLS on the first
+//! two.
 
 use crate::outcome::Outcome;
 use crate::scenario::Scenario;
@@ -22,6 +23,21 @@ where
 {
     on_script(scenarios, &judge);
     on_sockets(scenarios, &judge);
+    over_tls(scenarios, &judge);
+}
+
+/// With TLS on both sides, on the scripted transport and on io_uring.
+pub fn over_tls<N>(scenarios: &[(N, Scenario)], judge: impl Fn(&N, &Outcome) + Sync)
+where
+    N: std::fmt::Debug + Sync,
+{
+    let secured = |(name, scenario)| (name, Scenario::secured(scenario));
+    let secured: Vec<(&N, Scenario)> =
+        scenarios.iter().map(|(name, scenario)| secured((name, scenario.clone()))).collect();
+    for (name, scenario) in &secured {
+        named("the scripted transport over TLS", name, || judge(name, &script::run(scenario)));
+    }
+    played(&[Choice::Uring], &secured, &|name: &&N, outcome: &Outcome| judge(name, outcome));
 }
 
 /// On the scripted transport only.
@@ -36,9 +52,19 @@ pub fn on_sockets<N>(scenarios: &[(N, Scenario)], judge: impl Fn(&N, &Outcome) +
 where
     N: std::fmt::Debug + Sync,
 {
-    let jobs: Vec<(Choice, &(N, Scenario))> = [Choice::Uring, Choice::Epoll]
-        .into_iter()
-        .flat_map(|choice| scenarios.iter().map(move |named| (choice, named)))
+    played(&[Choice::Uring, Choice::Epoll], scenarios, &judge);
+}
+
+fn played<N>(
+    choices: &[Choice],
+    scenarios: &[(N, Scenario)],
+    judge: &(impl Fn(&N, &Outcome) + Sync),
+) where
+    N: std::fmt::Debug + Sync,
+{
+    let jobs: Vec<(Choice, &(N, Scenario))> = choices
+        .iter()
+        .flat_map(|choice| scenarios.iter().map(move |named| (*choice, named)))
         .collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -46,7 +72,8 @@ where
             while let Some((choice, (name, scenario))) =
                 jobs.get(next.fetch_add(1, Ordering::Relaxed))
             {
-                named(&format!("{choice:?}"), name, || {
+                let over = if scenario.tls { " over TLS" } else { "" };
+                named(&format!("{choice:?}{over}"), name, || {
                     if let Some(outcome) = sockets::run(*choice, scenario) {
                         judge(name, &outcome);
                     }

@@ -14,6 +14,10 @@ pub(crate) enum Fault {
 
 /// An end of a connection, and the board of things that have happened.
 pub(crate) trait Wire {
+    /// Speaks plainly from now on, where that is a choice.
+    fn bare(&mut self) {}
+    /// What comes before the first byte, if anything does.
+    async fn begin(&mut self) {}
     /// Sends all of `bytes`.
     async fn send(&mut self, bytes: &[u8]) -> Result<(), Fault>;
     /// The same without patience: false if nobody takes them now.
@@ -21,7 +25,13 @@ pub(crate) trait Wire {
     /// What is there, at least one byte; nothing at the end.
     async fn read(&mut self) -> Result<Vec<u8>, Fault>;
     /// Ends this direction.
-    fn fin(&mut self);
+    async fn fin(&mut self);
+    /// Ends this direction without saying that this is the end, where that can be said.
+    async fn cut(&mut self) {
+        self.fin().await;
+    }
+    /// Says that a close is meant, where that can be said.
+    async fn say_end(&mut self) {}
     /// Resets the connection.
     fn reset(&mut self);
     /// Lets everybody else do what they can, where that can be known.

@@ -73,6 +73,7 @@ fn setup(upstream: SocketAddr, slab: Slab) -> Setup {
         driver: Choice::Auto,
         core: None,
         snapshot: config.snapshot,
+        identity: None,
         addresses: Arc::default(),
         keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),
         mailbox: Mailbox::default(),

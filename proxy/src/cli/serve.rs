@@ -9,12 +9,14 @@ use crate::admin::{self, Watched};
 use crate::config::check::provider_line;
 use crate::config::snapshot::Host;
 use crate::config::{self, Config, ProcessEnv};
+use crate::control::certificates::{self, Said};
 use crate::control::desk::{Desk, Log};
 use crate::control::keys::Declared;
 use crate::control::printing::Printer;
 use crate::control::receipt::{self, Names};
 use crate::control::resolver;
-use crate::control::signals::Signals;
+use crate::control::signals::{Hangup, Signals};
+use crate::io::tls::ServerTls;
 use crate::server::{Node, Options, StartError, upstreams};
 use crate::shard::clock;
 use crate::shard::mailbox::Letter;
@@ -119,6 +121,7 @@ async fn control(
     let publish = move |fresh: &Arc<Addresses>| post.tell(|| Letter::Addresses(fresh.clone()));
     let known = node.addresses.clone();
     tokio::spawn(resolver::follow(config.snapshot.clone(), known, publish));
+    follow_certificates(config, &node)?;
     tell_start(config, &node, limit, admin_address);
     let code =
         until_stopped(node, &watched, signals, printer, config.snapshot.deadlines.drain).await;
@@ -165,8 +168,26 @@ fn tell_start(config: &Config, node: &Node, limit: &str, admin: std::net::Socket
     line("prices", &format!("version {}", snapshot.prices.version));
     tell_ledger(config, node);
     line("admin", &format!("http://{admin}"));
-    line("data", &format!("http://{}", node.data));
+    let scheme = if config.listen_tls.is_some() { "https" } else { "http" };
+    line("data", &format!("{scheme}://{}", node.data));
     line("ready", "stop with SIGINT or SIGTERM");
+}
+
+/// Takes new certificates up, if the listener has any.
+fn follow_certificates(config: &Config, node: &Node) -> io::Result<()> {
+    let Some(listen) = config.listen_tls.clone() else { return Ok(()) };
+    let hangup = Hangup::install()?;
+    let post = node.post.clone();
+    let publish = move |tls: &Arc<ServerTls>| post.tell(|| Letter::Identity(tls.clone()));
+    let tell = |said: Said| {
+        let (word, text) = match said {
+            Said::Taken(text) => ("certificate", text),
+            Said::Refused(text) => ("warning", text),
+        };
+        output::tell(&format!("{word:<12}{text}"));
+    };
+    tokio::spawn(certificates::follow(listen, hangup, ProcessEnv, publish, tell));
+    Ok(())
 }
 
 /// Opens the desk, and looks after the budgets' windows.

@@ -14,6 +14,9 @@ use std::path::Path;
 /// Port of `http` without one.
 const HTTP_PORT: u16 = 80;
 
+/// Port of `https` without one.
+const HTTPS_PORT: u16 = 443;
+
 /// Longest URL: four times what the longest host name needs.
 const URL_BYTES_MAX: usize = 1024;
 
@@ -32,6 +35,8 @@ type Faults = Vec<&'static str>;
 /// A checked base URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BaseUrl {
+    /// Whether it begins with `https`.
+    pub(super) secured: bool,
     /// For `Host`: without zone, without the default port.
     pub(super) authority: Box<str>,
     pub(super) host: Host,
@@ -53,7 +58,8 @@ impl BaseUrl {
             ]);
         }
         let mut faults = Faults::new();
-        let rest = without_scheme(text, &mut faults);
+        let (secured, rest) = scheme(text, &mut faults);
+        let default = if secured { HTTPS_PORT } else { HTTP_PORT };
         for (mark, why) in [
             ('?', "base_url must not have a query"),
             ('#', "base_url must not have a fragment"),
@@ -71,33 +77,35 @@ impl BaseUrl {
         let host = match authority.strip_prefix('[') {
             // Told already, and what it does to the host is anybody's guess.
             _ if authority.contains('\\') => None,
-            Some(rest) => bracketed(rest, env, &mut faults),
-            None => plain(authority, &mut faults),
+            Some(rest) => bracketed(rest, default, env, &mut faults),
+            None => plain(authority, default, &mut faults),
         };
         let (Some((host, port, shown)), true) = (host, faults.is_empty()) else {
             return Err(faults);
         };
-        let authority = match port {
-            HTTP_PORT => shown,
-            port => format!("{shown}:{port}"),
-        };
-        Ok(BaseUrl { authority: authority.into(), host, port, path: path.into() })
+        let authority = if port == default { shown } else { format!("{shown}:{port}") };
+        Ok(BaseUrl { secured, authority: authority.into(), host, port, path: path.into() })
     }
 }
 
-/// What follows the scheme; without one, all of it, so that the rest is looked at too.
-fn without_scheme<'t>(text: &'t str, faults: &mut Vec<&'static str>) -> &'t str {
+/// Whether the scheme is that of TLS, and what follows it; without one, all of it, so that the
+/// rest is looked at too.
+fn scheme<'t>(text: &'t str, faults: &mut Vec<&'static str>) -> (bool, &'t str) {
     let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
-    if scheme.eq_ignore_ascii_case("https") {
-        faults.push("base_url: TLS to upstreams is not built yet, only http:// is");
-    } else if !scheme.eq_ignore_ascii_case("http") {
-        faults.push("base_url must begin with http://");
+    let secured = scheme.eq_ignore_ascii_case("https");
+    if !secured && !scheme.eq_ignore_ascii_case("http") {
+        faults.push("base_url must begin with https:// or http://");
     }
-    rest
+    (secured, rest)
 }
 
 /// `::1]:9000` or `fe80::1%25eth0]`: what follows the opening bracket.
-fn bracketed(rest: &str, env: &dyn Env, faults: &mut Faults) -> Option<(Host, u16, String)> {
+fn bracketed(
+    rest: &str,
+    default: u16,
+    env: &dyn Env,
+    faults: &mut Faults,
+) -> Option<(Host, u16, String)> {
     let mut fault = |why| faults.push(why);
     let Some((inside, after)) = rest.split_once(']') else {
         fault("base_url has an opening bracket and no closing one");
@@ -105,7 +113,7 @@ fn bracketed(rest: &str, env: &dyn Env, faults: &mut Faults) -> Option<(Host, u1
     };
     let port = match after.strip_prefix(':') {
         Some(digits) => port(digits).map_err(&mut fault).ok(),
-        None if after.is_empty() => Some(HTTP_PORT),
+        None if after.is_empty() => Some(default),
         None => {
             fault("base_url has text behind the bracket");
             None
@@ -156,9 +164,9 @@ fn scope_id(zone: &str, env: &dyn Env) -> Result<u32, &'static str> {
 }
 
 /// A name or an IPv4 address, with or without a port.
-fn plain(authority: &str, faults: &mut Faults) -> Option<(Host, u16, String)> {
+fn plain(authority: &str, default: u16, faults: &mut Faults) -> Option<(Host, u16, String)> {
     let (host, port) = match authority.split_once(':') {
-        None => (authority, Ok(HTTP_PORT)),
+        None => (authority, Ok(default)),
         Some((_, rest)) if rest.contains(':') => {
             faults.push("base_url: an IPv6 address is written in brackets");
             return None;

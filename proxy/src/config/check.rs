@@ -28,7 +28,8 @@ pub fn report(config: &Config) -> String {
     if let Some(node) = &config.node {
         line(&mut text, &format!("  node       {node}"));
     }
-    let listen = format!("data {}, admin {}", config.listen_data, config.listen_admin);
+    let secured = if config.listen_tls.is_some() { " (TLS)" } else { "" };
+    let listen = format!("data {}{secured}, admin {}", config.listen_data, config.listen_admin);
     line(&mut text, &format!("  listen     {listen}"));
     let driver = driver_name(config.driver);
     line(&mut text, &format!("  shards     {}, driver {driver}", config.shards));
@@ -72,6 +73,7 @@ pub fn report_json(config: &Config) -> String {
         "node": config.node,
         "listen": {
             "data": config.listen_data.to_string(),
+            "tls": config.listen_tls.is_some(),
             "admin": config.listen_admin.to_string(),
         },
         "shards": {"count": config.shards, "driver": driver_name(config.driver)},
@@ -153,7 +155,8 @@ fn ledger_json(ledger: &LedgerSettings) -> Value {
 }
 
 fn url(provider: &Provider) -> String {
-    format!("http://{}{}", provider.authority, provider.base_path)
+    let scheme = if provider.tls.is_some() { "https" } else { "http" };
+    format!("{scheme}://{}{}", provider.authority, provider.base_path)
 }
 
 fn kind(provider: &Provider) -> &'static str {

@@ -12,6 +12,7 @@ use super::resilience;
 use super::routing::routing;
 use super::snapshot::{Bounds, Deadlines, REQUEST_BYTES, Snapshot};
 use super::terms;
+use super::tls::{self, ListenTls};
 use crate::exchange::price::PriceList;
 use crate::io::runtime::Choice;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -59,6 +60,8 @@ pub struct Config {
     pub snapshot: Arc<Snapshot>,
     /// Where clients call.
     pub listen_data: SocketAddr,
+    /// Who they find there; none if they call plainly.
+    pub listen_tls: Option<ListenTls>,
     /// Health, metrics; loopback only.
     pub listen_admin: SocketAddr,
     /// Number of shards, 1 to 256.
@@ -95,6 +98,7 @@ pub(super) fn compile(
     let (shards, driver) = (shards(file, env, findings), driver(file, findings));
     let share = env.memory_bytes() / HELD_PART / shards as u64;
     let (deadlines, bounds) = (deadlines(file, findings), bounds(&file.limits, share, findings));
+    let listen_tls = tls::listener(file.listen.tls.as_ref(), folder, env, findings);
     let (listen_data, listen_admin) = listen(&file.listen, findings)?;
     let snapshot = Snapshot {
         version: 1,
@@ -116,6 +120,7 @@ pub(super) fn compile(
         keys,
         snapshot: Arc::new(snapshot),
         listen_data,
+        listen_tls,
         listen_admin,
         shards,
         driver,
@@ -152,6 +157,7 @@ fn deadlines(file: &File, findings: &mut Findings<'_>) -> Deadlines {
         }
         let field = match *name {
             "connect" => &mut deadlines.connect,
+            "tls" => &mut deadlines.tls,
             "first_byte" => &mut deadlines.first_byte,
             "between_bytes" => &mut deadlines.between_bytes,
             "header" => &mut deadlines.header,
@@ -224,6 +230,7 @@ fn listen(written: &file::Listen, findings: &mut Findings<'_>) -> Option<(Socket
     let admin = address("admin", written.admin.as_ref(), ADMIN_PORT, findings);
     let (data, admin) = (data?, admin?);
     if let Some(at) = &written.data
+        && written.tls.is_none()
         && !data.ip().to_canonical().is_loopback()
     {
         findings.warn(at.at, "\"data\" in [listen] is reachable from other machines, without TLS");

@@ -1,6 +1,7 @@
 //! The world a configuration refers to, as a parameter: tests need neither a process
 //! environment nor files.
 
+use rustls::pki_types::CertificateDer;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -14,6 +15,11 @@ pub trait Env {
 
     /// A whole file as text.
     fn read_file(&self, path: &Path) -> io::Result<String>;
+
+    /// The roots that the system trusts; none if it says nothing of any.
+    fn system_roots(&self) -> Vec<CertificateDer<'static>> {
+        Vec::new()
+    }
 
     /// Cores this process may use: the default number of shards.
     fn cores(&self) -> usize {
@@ -56,6 +62,12 @@ impl Env for ProcessEnv {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 8 MiB"));
         }
         Ok(text)
+    }
+
+    /// From the places that systems have for them, or from `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+    fn system_roots(&self) -> Vec<CertificateDer<'static>> {
+        // Single ones that cannot be read are none; whoever has none at all is told so.
+        rustls_native_certs::load_native_certs().certs
     }
 }
 

@@ -37,6 +37,14 @@ pub(super) struct File {
 pub(super) struct Listen {
     pub(super) data: Option<Text>,
     pub(super) admin: Option<Text>,
+    pub(super) tls: Option<ListenTls>,
+}
+
+/// `tls` of `[listen]`.
+#[derive(Debug)]
+pub(super) struct ListenTls {
+    pub(super) cert_file: Option<Text>,
+    pub(super) key_file: Option<Text>,
 }
 
 /// `[shards]`.
@@ -59,6 +67,7 @@ pub(super) struct Provider {
     pub(super) models: Vec<Text>,
     pub(super) mode: Option<Text>,
     pub(super) markup: Option<Text>,
+    pub(super) ca_file: Option<Text>,
 }
 
 /// An entry of `credentials`.
@@ -177,7 +186,15 @@ fn listen(root: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Listen {
     let Some(table) = root.table("listen", &shape::LISTEN, findings) else {
         return Listen::default();
     };
-    Listen { data: table.text("data", findings), admin: table.text("admin", findings) }
+    let tls = table.table("tls", &shape::LISTEN_TLS, findings);
+    Listen {
+        data: table.text("data", findings),
+        admin: table.text("admin", findings),
+        tls: tls.map(|tls| ListenTls {
+            cert_file: tls.required("cert_file", findings),
+            key_file: tls.required("key_file", findings),
+        }),
+    }
 }
 
 fn shards(root: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Shards {
@@ -202,6 +219,7 @@ fn provider(table: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Provider {
         models: table.texts("models", findings),
         mode: table.text("mode", findings),
         markup: table.text("markup", findings),
+        ca_file: table.text("ca_file", findings),
     }
 }
 

@@ -25,6 +25,7 @@ mod resilience;
 mod routing;
 mod secret;
 mod terms;
+mod tls;
 
 pub use compile::Config;
 pub use env::{Env, ProcessEnv};
@@ -32,6 +33,7 @@ pub use findings::{ConfigErrors, Finding};
 pub use keys::DeclaredKey;
 pub use ledger::LedgerSettings;
 pub use names::{PRINTABLE_RULE, is_key_name, is_model_pattern};
+pub use tls::{ListenTls, Papers};
 
 use file::File;
 use findings::Findings;

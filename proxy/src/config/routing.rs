@@ -14,6 +14,7 @@ use super::names::{Seen, choice, did_you_mean, model_name, pattern, printable, t
 use super::reader::nearest;
 use super::snapshot::{Credential, Host, Provider, ProviderKind};
 use super::terms;
+use super::tls::Trusts;
 use crate::exchange::breaker::Breaker;
 use crate::exchange::ids::ProviderId;
 use crate::exchange::plan::Choices;
@@ -60,11 +61,13 @@ pub(super) fn routing(
     env: &dyn Env,
     findings: &mut Findings<'_>,
 ) -> Routing {
-    let mut hosts = HashMap::new();
+    let (mut hosts, mut trusts) = (HashMap::new(), Trusts::default());
     let each = file.providers.iter();
     // In the order of the file, faulty ones too: a place here is a provider's number.
     let mut compiled: Vec<Option<Provider>> = each
-        .map(|written| provider(written, default_mode, &mut hosts, (folder, env), findings))
+        .map(|written| {
+            provider(written, default_mode, (&mut hosts, &mut trusts), (folder, env), findings)
+        })
         .collect();
     if file.providers.is_empty() {
         findings.error(0, "there is no [[provider]]");
@@ -96,7 +99,7 @@ fn bounded(file: &File, findings: &mut Findings<'_>) {
 fn provider(
     written: &file::Provider,
     default_mode: Mode,
-    hosts: &mut HashMap<(Host, u16), Arc<Breaker>>,
+    (hosts, trusts): (&mut HashMap<(Host, u16), Arc<Breaker>>, &mut Trusts),
     (folder, env): (&Path, &dyn Env),
     findings: &mut Findings<'_>,
 ) -> Option<Provider> {
@@ -125,6 +128,7 @@ fn provider(
     }
     let credentials = credentials(written, folder, env, findings);
     let url = url?;
+    let tls = trusts.client(&url, written, (folder, env), findings);
     let breaker = hosts.entry((url.host.clone(), url.port)).or_default().clone();
     Some(Provider {
         name: written.name.as_ref()?.value.clone(),
@@ -132,6 +136,7 @@ fn provider(
         authority: url.authority,
         host: url.host,
         port: url.port,
+        tls,
         base_path: url.path,
         credentials,
         serves: written.models.iter().map(|model| model.value.clone()).collect(),

@@ -33,10 +33,6 @@ const fn read(name: &'static str) -> Key {
     Key { name, state: State::Read }
 }
 
-const fn later(name: &'static str, missing: &'static str) -> Key {
-    Key { name, state: State::Later(missing) }
-}
-
 /// The top level.
 pub const ROOT: Shape = Shape {
     label: "the top level",
@@ -60,7 +56,12 @@ pub const ROOT: Shape = Shape {
 };
 
 /// `[listen]`.
-pub const LISTEN: Shape = Shape { label: "[listen]", keys: &[read("data"), read("admin")] };
+pub const LISTEN: Shape =
+    Shape { label: "[listen]", keys: &[read("data"), read("admin"), read("tls")] };
+
+/// `tls` of `[listen]`.
+pub const LISTEN_TLS: Shape =
+    Shape { label: "tls of [listen]", keys: &[read("cert_file"), read("key_file")] };
 
 /// `[shards]`.
 pub const SHARDS: Shape = Shape { label: "[shards]", keys: &[read("count"), read("driver")] };
@@ -76,7 +77,7 @@ pub const PROVIDER: Shape = Shape {
         read("models"),
         read("mode"),
         read("markup"),
-        later("ca_file", "TLS to upstreams"),
+        read("ca_file"),
     ],
 };
 
@@ -157,6 +158,7 @@ pub const DEADLINES: Shape = Shape {
     label: "[deadlines]",
     keys: &[
         read("connect"),
+        read("tls"),
         read("first_byte"),
         read("between_bytes"),
         read("header"),
@@ -219,6 +221,7 @@ pub const ROUTE_ENDINGS: Shape = Shape {
 pub const SHAPES: &[&Shape] = &[
     &ROOT,
     &LISTEN,
+    &LISTEN_TLS,
     &SHARDS,
     &PROVIDER,
     &CREDENTIAL,

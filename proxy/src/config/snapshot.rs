@@ -7,6 +7,7 @@ use crate::exchange::plan::Choices;
 use crate::exchange::price::{Mode, MoneyTerms, PriceList};
 use crate::exchange::retry::RetryRules;
 use crate::exchange::rules::{Endings, WhenFull};
+use crate::io::tls::ClientTls;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -55,6 +56,8 @@ pub struct Provider {
     pub host: Host,
     /// TCP port.
     pub port: u16,
+    /// How it is called over TLS; none if it is called plainly.
+    pub tls: Option<Arc<ClientTls>>,
     /// The path of `base_url`, without a trailing slash.
     pub base_path: Box<str>,
     /// At least one.
@@ -142,6 +145,8 @@ impl fmt::Debug for Secret {
 pub struct Deadlines {
     /// TCP connection to an upstream.
     pub connect: Duration,
+    /// A handshake, with an upstream or a client.
+    pub tls: Duration,
     /// From the request's last byte to the answer's first.
     pub first_byte: Duration,
     /// Between two reads of an answer.
@@ -168,6 +173,7 @@ impl Default for Deadlines {
         let s = Duration::from_secs;
         Deadlines {
             connect: s(5),
+            tls: s(5),
             first_byte: s(600),
             between_bytes: s(600),
             header: s(10),

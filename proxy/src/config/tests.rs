@@ -16,6 +16,7 @@ mod mutations;
 mod refusals;
 mod resilience;
 mod secrets;
+mod secured;
 mod values;
 
 pub(super) const SECRET: &str = "sk-0123456789abcdefSECRET";
@@ -70,8 +71,8 @@ const PRICES: &str = r#"{"version": 9, "models": [
     {"provider": "local", "model": "llama", "tiers": [{"above_input": 0, "input": 1, "output": 2}]}
 ]}"#;
 
-/// Every key that is read, but those of `[price]` and of the tables in `resilience`, each with a
-/// value that is not its default.
+/// Every key that is read, but those of `[price]`, of TLS and of the tables in `resilience`, each
+/// with a value that is not its default.
 pub(super) const FULL: &str = r#"node = "edge-1"
 state_dir = "state"
 [listen]

@@ -1,6 +1,7 @@
 //! The control thread: ordinary tokio, beside the shards. It may be slow; traffic goes on with
 //! what the shards hold.
 
+pub mod certificates;
 pub mod desk;
 pub mod keys;
 pub mod ledger;

@@ -76,6 +76,7 @@ mod tests {
             authority: name.into(),
             host: Host::Name(name.into()),
             port: 80,
+            tls: None,
             base_path: "".into(),
             credentials: Box::new([]),
             serves: Box::new([]),

@@ -1,5 +1,6 @@
-//! What the operator asks of a running process: SIGINT and SIGTERM, which mean the same. The
-//! first one drains, the second one stops at once; who waits for them decides that.
+//! What the operator asks of a running process: SIGINT and SIGTERM, which mean the same, and
+//! SIGHUP. Of the former the first one drains, the second one stops at once; who waits for them
+//! decides that.
 
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -25,5 +26,20 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
         }
+    }
+}
+
+/// SIGHUP: files are to be read again. Taken from the moment this exists.
+pub struct Hangup(Signal);
+
+impl Hangup {
+    /// Takes the signal over; needs a runtime.
+    pub fn install() -> io::Result<Hangup> {
+        signal(SignalKind::hangup()).map(Hangup)
+    }
+
+    /// The next one.
+    pub async fn next(&mut self) {
+        self.0.recv().await;
     }
 }

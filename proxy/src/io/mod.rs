@@ -18,6 +18,7 @@ mod mail;
 pub mod ring;
 pub mod runtime;
 pub mod script;
+pub mod tls;
 pub mod turn;
 pub mod wheel;
 
@@ -56,6 +57,12 @@ pub trait Io: Clone + 'static {
     /// Begins to connect. The stream exists at once, so that a deadline can shut it down;
     /// [`Stream::poll_connected`] says when it is usable.
     fn connect(&self, to: SocketAddr) -> io::Result<Self::Stream>;
+
+    /// The same connection with TLS over it, where the transport can do that.
+    fn secure(&self, stream: Self::Stream, side: tls::Side<'_>) -> io::Result<Self::Stream> {
+        let _ = (stream, side);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Runs `task` on this thread.
     fn spawn(&self, task: impl Future<Output = ()> + 'static);
@@ -124,6 +131,13 @@ pub trait Stream: 'static {
     /// Ready once a stream from [`Io::connect`] is connected, or has failed to.
     fn poll_connected(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
+    /// Ready once data may pass: after the handshake of a secured connection, else at once. The
+    /// stream must be connected.
+    fn poll_secured(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let _ = cx;
+        Poll::Ready(Ok(()))
+    }
+
     /// Lends `buffer` to a read that appends to it. Its spare capacity must not be empty, and
     /// no other read may be in flight. Only a `recall`able one can be asked back.
     fn start_read(&mut self, buffer: Vec<u8>, recall: Recall);
@@ -152,6 +166,11 @@ pub trait Stream: 'static {
 
     /// The result of the write in flight. Pending for ever if there is none.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<WriteDone>;
+
+    /// Hands as many of `bytes` to the peer as can be taken at once, without waiting, and says
+    /// how many those were. No write may be in flight. For the last words of a connection: whoever
+    /// has more to say writes.
+    fn part_with(&self, bytes: &[u8]) -> usize;
 
     /// Ends both directions: operations in flight end by themselves.
     fn shutdown(&self);

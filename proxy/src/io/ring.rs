@@ -203,6 +203,13 @@ impl Stream for RingStream {
         Poll::Pending
     }
 
+    fn part_with(&self, bytes: &[u8]) -> usize {
+        let mut taken = 0;
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        with_socket(self.mail.fd, |s| taken = s.send_with_flags(bytes, flags).unwrap_or(0));
+        taken
+    }
+
     fn shutdown(&self) {
         with_socket(self.mail.fd, |s| drop(s.shutdown(std::net::Shutdown::Both)));
     }

@@ -118,6 +118,33 @@ impl<S: Stream> Future for Connected<'_, S> {
     }
 }
 
+/// Waits until data may pass over a connected stream, it has turned out that none ever will, or
+/// the deadline fires.
+pub struct Secured<'a, S> {
+    stream: &'a mut S,
+    timer: &'a Timer,
+}
+
+impl<'a, S: Stream> Secured<'a, S> {
+    /// Waits for the handshake of a stream, if it has one.
+    pub fn new(stream: &'a mut S, timer: &'a Timer) -> Secured<'a, S> {
+        Secured { stream, timer }
+    }
+}
+
+impl<S: Stream> Future for Secured<'_, S> {
+    /// `None` when the deadline fired.
+    type Output = Option<std::io::Result<()>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let wait = self.get_mut();
+        if let Poll::Ready(result) = wait.stream.poll_secured(cx) {
+            return Poll::Ready(Some(result));
+        }
+        wait.timer.poll_fired(cx).map(|()| None)
+    }
+}
+
 /// Waits, without lending a buffer, until a client has bytes (or an end) to read, or the deadline
 /// fires.
 pub struct Watching<'a, S> {

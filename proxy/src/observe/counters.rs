@@ -83,6 +83,8 @@ pub struct Counters {
     pub connections_open: Counter,
     /// Client connections taken.
     pub connections: Counter,
+    /// Client connections that came to no handshake.
+    pub client_tls_failures: Counter,
     /// `accept` failures, by descriptor limits mostly.
     pub accept_errors: Counter,
     /// Answers by route and class of status.
@@ -97,6 +99,8 @@ pub struct Counters {
     pub replays: Counter,
     /// Upstream connections made.
     pub upstream_connections: Counter,
+    /// Upstream connections that came to no handshake.
+    pub upstream_tls_failures: Counter,
     /// Upstream connections used again.
     pub upstream_reused: Counter,
     /// Idle upstream connections now.

@@ -13,7 +13,7 @@ use crate::exchange::call::{Dialect, Route};
 use crate::exchange::ids::RequestId;
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::exchange::refusal::Refusal;
-use crate::io::turn::{Event, Turn, Watching};
+use crate::io::turn::{Event, Secured, Turn, Watching};
 use crate::io::{Io, Recall, Stream};
 use crate::shard::Shard;
 use codec::http1::{Fields, Framing, HEAD_BYTES_MAX, HeadScan, Method, RequestHead};
@@ -81,6 +81,10 @@ impl Drop for Busy<'_> {
 
 async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
     let mut client = Client::new(stream, shard.wheel.timer());
+    if !secure(shard, &mut client).await {
+        shard.counters.client_tls_failures.increment();
+        return client.stream.shutdown();
+    }
     loop {
         let mut busy = None;
         let after = match next(shard, &mut client, &mut busy).await {
@@ -113,6 +117,14 @@ async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
     }
     client.stream.shutdown();
     shard.buffers.give(client.inbox);
+}
+
+/// The handshake, if the connection has one; false if it came to nothing.
+async fn secure<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>) -> bool {
+    client.timer.arm_idle(shard.snapshot.pin().deadlines.tls);
+    let secured = Secured::new(&mut client.stream, &client.timer).await;
+    client.timer.disarm();
+    matches!(secured, Some(Ok(())))
 }
 
 /// What a connection brings next.
@@ -287,17 +299,20 @@ fn mint<I: Io>(shard: &Shard<I>) -> RequestId {
 mod tests {
     use super::*;
     use crate::io::ring::{RingIo, RingStream};
+    use crate::io::tls::{Link, TlsIo};
 
     /// A connection's task is this future, allocated once when it is accepted (DESIGN §9, rule 7).
     const FUTURE_BYTES_MAX: usize = 4096;
 
-    fn size_of_output<F: Future>(_: impl FnOnce(Rc<Shard<RingIo>>, RingStream) -> F) -> usize {
+    fn size_of_output<F: Future>(
+        _: impl FnOnce(Rc<Shard<TlsIo<RingIo>>>, Link<RingStream>) -> F,
+    ) -> usize {
         size_of::<F>()
     }
 
     #[test]
     fn the_connection_future_stays_small() {
-        let whole = size_of_output(connection::<RingIo>);
+        let whole = size_of_output(connection::<TlsIo<RingIo>>);
         println!(
             "connection future {whole} B; request scan {} B, reply scan {} B, record {} B",
             size_of::<codec::json::RequestScan>(),

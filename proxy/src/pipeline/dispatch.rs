@@ -15,12 +15,12 @@ use crate::exchange::refusal::Refusal;
 use crate::exchange::time::MonoNs;
 use crate::govern::walk::{self, AttemptEnd, Over, Step};
 use crate::io::buffers::Buffers;
-use crate::io::turn::{Connected, Event, Turn};
+use crate::io::turn::{Event, Turn};
 use crate::io::{Chunk, Io, Recall, Stream, TICK};
 use crate::shard::Shard;
 use crate::upstream::Upstream;
+use crate::upstream::dial::{Undialled, dial};
 use crate::upstream::outgoing::{From, Outgoing};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// A head of an answer, and the connection its body comes from.
@@ -188,51 +188,42 @@ async fn connection<I: Io>(
         let age_max = (call.snapshot.deadlines.pooled.as_millis() / TICK.as_millis()) as u64;
         let mut nth = 0;
         while let Some(address) = addresses.nth(provider, nth) {
-            if let Some(found) = shard.pool.check_out(address, tick, age_max, &shard.buffers) {
+            let to = (address, provider.tls.as_ref());
+            if let Some(found) = shard.pool.check_out(to, tick, age_max, &shard.buffers) {
                 shard.counters.upstream_reused.increment();
                 return Ok(found);
             }
             nth += 1;
         }
     }
-    client.timer.arm(call.snapshot.deadlines.connect);
+    let deadlines = call.snapshot.deadlines;
+    client.timer.arm(deadlines.connect);
     let mut nth = 0;
     while let Some(address) = addresses.nth(provider, nth) {
-        match connect(shard, client, address, tick).await {
-            Connect::Made(upstream) => {
+        let tls = provider.tls.as_deref();
+        match dial(&shard.io, address, tls, &client.timer, deadlines.tls).await {
+            Ok(stream) => {
                 client.timer.disarm();
                 shard.counters.upstream_connections.increment();
-                return Ok(upstream);
+                let to = (address, provider.tls.clone());
+                return Ok(Upstream::new(stream, to, tick, shard.buffers.take()));
             }
-            Connect::Failed => nth += 1,
-            Connect::Late => break,
+            Err(Undialled::Refused) => {}
+            Err(Undialled::Late) => break,
+            Err(Undialled::Unsecured) => {
+                shard.counters.upstream_tls_failures.increment();
+                // The handshake has had its own time.
+                client.timer.arm(deadlines.connect);
+            }
+            Err(Undialled::LateUnsecured) => {
+                shard.counters.upstream_tls_failures.increment();
+                break;
+            }
         }
+        nth += 1;
     }
     client.timer.disarm();
     Err(Ended::Attempt(AttemptEnd::Unreachable))
-}
-
-enum Connect<S> {
-    Made(Upstream<S>),
-    Failed,
-    Late,
-}
-
-async fn connect<I: Io>(
-    shard: &Shard<I>,
-    client: &Client<I::Stream>,
-    address: SocketAddr,
-    tick: u64,
-) -> Connect<I::Stream> {
-    let Ok(mut stream) = shard.io.connect(address) else { return Connect::Failed };
-    match Connected::new(&mut stream, &client.timer).await {
-        Some(Ok(())) => Connect::Made(Upstream::new(stream, address, tick, shard.buffers.take())),
-        Some(Err(_)) => Connect::Failed,
-        None => {
-            stream.shutdown();
-            Connect::Late
-        }
-    }
 }
 
 /// Writes the request and reads until the answer's head is complete.

@@ -127,6 +127,7 @@ impl Node {
                 driver: config.driver,
                 core: node.cores.get(number).copied(),
                 snapshot: config.snapshot.clone(),
+                identity: config.listen_tls.as_ref().map(|listen| listen.papers.tls.clone()),
                 addresses: addresses.clone(),
                 keys: node.keys.clone(),
                 mailbox: Mailbox::default(),

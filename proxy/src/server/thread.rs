@@ -7,6 +7,7 @@ use crate::io::buffers::Buffers;
 use crate::io::listen::RingListener;
 use crate::io::ring::RingIo;
 use crate::io::runtime::{Choice, Driver, ShardRuntime};
+use crate::io::tls::{ServerTls, Side, TlsIo};
 use crate::io::wheel::Wheel;
 use crate::io::{Io, TICK};
 use crate::observe::counters::Counters;
@@ -54,6 +55,8 @@ pub struct Setup {
     pub core: Option<usize>,
     /// The first configuration.
     pub snapshot: Arc<Snapshot>,
+    /// Who the listener is at first; none if clients call plainly.
+    pub identity: Option<Arc<ServerTls>>,
     /// The first addresses.
     pub addresses: Arc<Addresses>,
     /// The keys of the node.
@@ -106,17 +109,19 @@ pub fn run(
 }
 
 /// A shard over any transport.
-pub fn shard<I: Io>(io: I, setup: Setup) -> Rc<Shard<I>> {
+pub fn shard<I: Io>(io: I, setup: Setup) -> Rc<Shard<TlsIo<I>>> {
     let held = setup.snapshot.bounds.held_bytes;
     let now = io.now();
     setup.counters.snapshot_version.set(setup.snapshot.version);
+    let buffers = Buffers::of_thread();
     Rc::new(Shard {
-        io,
+        io: TlsIo::new(io, buffers.clone()),
         wheel: Wheel::new(),
         snapshot: SnapshotCell::new(setup.snapshot),
+        identity: RefCell::new(setup.identity),
         addresses: RefCell::new(setup.addresses),
         keys: setup.keys,
-        buffers: Buffers::of_thread(),
+        buffers,
         allowance: Allowance::new(held),
         pool: Pool::default(),
         counters: setup.counters,
@@ -194,6 +199,7 @@ fn take_in<I: Io>(shard: &Shard<I>, letter: Letter) {
             shard.snapshot.adopt(snapshot);
         }
         Letter::Addresses(addresses) => *shard.addresses.borrow_mut() = addresses,
+        Letter::Identity(tls) => *shard.identity.borrow_mut() = Some(tls),
         Letter::Drain => shard.draining.set(true),
     }
 }
@@ -208,11 +214,22 @@ fn sweep<I: Io>(shard: &Shard<I>) {
     shard.counters.buffers_lent.set(shard.buffers.lent());
 }
 
+/// A client's connection as the listener has it.
+fn identified<I: Io>(shard: &Shard<I>, stream: I::Stream) -> io::Result<I::Stream> {
+    match &*shard.identity.borrow() {
+        Some(tls) => shard.io.secure(stream, Side::Server(tls)),
+        None => Ok(stream),
+    }
+}
+
 /// Takes connections until the shard drains.
 async fn accept_all<I: Io>(shard: Rc<Shard<I>>, listener: Rc<I::Listener>) {
     while !shard.draining.get() {
         match shard.io.accept(&listener).await {
-            Ok((stream, _)) => shard.io.spawn(accept::connection(shard.clone(), stream)),
+            Ok((stream, _)) => match identified(&shard, stream) {
+                Ok(stream) => shard.io.spawn(accept::connection(shard.clone(), stream)),
+                Err(_) => shard.counters.client_tls_failures.increment(),
+            },
             // The listener was stopped: no failure, and nobody to take any more.
             Err(_) if shard.draining.get() => return,
             Err(_) => {

@@ -1,6 +1,7 @@
 //! What a shard is told from outside. Bounded, never waited on: drained at every tick.
 
 use crate::config::snapshot::Snapshot;
+use crate::io::tls::ServerTls;
 use crate::upstream::addresses::Addresses;
 use crossbeam_queue::ArrayQueue;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ pub enum Letter {
     Publish(Arc<Snapshot>),
     /// New addresses of the providers' hosts.
     Addresses(Arc<Addresses>),
+    /// Who the listener is from now on.
+    Identity(Arc<ServerTls>),
     /// Stop accepting; finish what is under way.
     Drain,
 }

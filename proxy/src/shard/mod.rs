@@ -16,6 +16,7 @@ use crate::exchange::keys::KeyTable;
 use crate::exchange::time::{MonoNs, Now, UnixMs};
 use crate::io::Io;
 use crate::io::buffers::Buffers;
+use crate::io::tls::ServerTls;
 use crate::io::wheel::Wheel;
 use crate::observe::counters::Counters;
 use crate::observe::ledger::LedgerGauges;
@@ -41,6 +42,8 @@ pub struct Shard<I: Io> {
     pub wheel: Rc<Wheel>,
     /// Configuration.
     pub snapshot: SnapshotCell,
+    /// Who the listener is; none if clients call plainly.
+    pub identity: RefCell<Option<Arc<ServerTls>>>,
     /// Where the providers are.
     pub addresses: RefCell<Arc<Addresses>>,
     /// The keys of the node.

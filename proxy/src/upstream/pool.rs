@@ -8,9 +8,11 @@
 
 use super::Upstream;
 use crate::io::buffers::Buffers;
+use crate::io::tls::ClientTls;
 use crate::io::{Recall, Stream};
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 /// Idle connections kept for a host. With as many clients at once as this, an upstream of the same
@@ -23,7 +25,26 @@ const HOSTS_MAX: usize = 256;
 
 /// The pool.
 pub struct Pool<S> {
-    hosts: RefCell<Vec<(SocketAddr, Vec<Upstream<S>>)>>,
+    hosts: RefCell<Vec<Host<S>>>,
+}
+
+/// Connections that lead to one address and are secured alike: many a host has its address from
+/// somebody who answers there for others too.
+struct Host<S> {
+    address: SocketAddr,
+    tls: Option<Arc<ClientTls>>,
+    idle: Vec<Upstream<S>>,
+}
+
+impl<S> Host<S> {
+    fn is(&self, address: SocketAddr, tls: Option<&Arc<ClientTls>>) -> bool {
+        let alike = match (&self.tls, tls) {
+            (None, None) => true,
+            (Some(ours), Some(tls)) => Arc::ptr_eq(ours, tls),
+            _ => false,
+        };
+        alike && self.address == address
+    }
 }
 
 impl<S> Default for Pool<S> {
@@ -33,18 +54,18 @@ impl<S> Default for Pool<S> {
 }
 
 impl<S: Stream> Pool<S> {
-    /// The youngest idle connection to `address` that is still alive and not older than
-    /// `age_max` ticks at `tick`.
+    /// The youngest idle connection to `address`, secured by `tls`, that is still alive and not
+    /// older than `age_max` ticks at `tick`.
     pub fn check_out(
         &self,
-        address: SocketAddr,
+        (address, tls): (SocketAddr, Option<&Arc<ClientTls>>),
         tick: u64,
         age_max: u64,
         buffers: &Buffers,
     ) -> Option<Upstream<S>> {
         let mut hosts = self.hosts.borrow_mut();
-        let (_, idle) = hosts.iter_mut().find(|(at, _)| *at == address)?;
-        while let Some(mut upstream) = idle.pop() {
+        let host = hosts.iter_mut().find(|host| host.is(address, tls))?;
+        while let Some(mut upstream) = host.idle.pop() {
             if tick.saturating_sub(upstream.born_tick) <= age_max && is_silent(&mut upstream) {
                 upstream.uses += 1;
                 return Some(upstream);
@@ -66,12 +87,13 @@ impl<S: Stream> Pool<S> {
             upstream.stream.start_read(buffer, Recall::Never);
         }
         let mut hosts = self.hosts.borrow_mut();
-        let place = hosts.iter().position(|(at, _)| *at == upstream.address);
+        let (address, tls) = (upstream.address, upstream.tls.as_ref());
+        let place = hosts.iter().position(|host| host.is(address, tls));
         let place = place.unwrap_or_else(|| {
-            hosts.push((upstream.address, Vec::with_capacity(IDLE_MAX)));
+            hosts.push(Host { address, tls: tls.cloned(), idle: Vec::with_capacity(IDLE_MAX) });
             hosts.len() - 1
         });
-        let idle = &mut hosts[place].1;
+        let idle = &mut hosts[place].idle;
         // Posts the read, and finds the end that came together with the answer.
         if idle.len() < IDLE_MAX && is_silent(&mut upstream) {
             idle.push(upstream);
@@ -83,7 +105,7 @@ impl<S: Stream> Pool<S> {
     /// Lets go of what has ended or grown old.
     pub fn sweep(&self, tick: u64, age_max: u64, buffers: &Buffers) {
         let mut hosts = self.hosts.borrow_mut();
-        for (_, idle) in hosts.iter_mut() {
+        for Host { idle, .. } in hosts.iter_mut() {
             let mut at = 0;
             while at < idle.len() {
                 let old = tick.saturating_sub(idle[at].born_tick) > age_max;
@@ -97,21 +119,21 @@ impl<S: Stream> Pool<S> {
         // An address that is no longer used leaves an empty list behind; a few cost nothing, and
         // dropping those of hosts in use would allocate again with every burst.
         if hosts.len() > HOSTS_MAX {
-            hosts.retain(|(_, idle)| !idle.is_empty());
+            hosts.retain(|host| !host.idle.is_empty());
         }
     }
 
     /// Lets go of everything: the shard ends.
     pub fn clear(&self, buffers: &Buffers) {
         let hosts = self.hosts.take();
-        for upstream in hosts.into_iter().flat_map(|(_, idle)| idle) {
+        for upstream in hosts.into_iter().flat_map(|host| host.idle) {
             upstream.discard(buffers);
         }
     }
 
     /// Idle connections, all hosts.
     pub fn len(&self) -> usize {
-        self.hosts.borrow().iter().map(|(_, idle)| idle.len()).sum()
+        self.hosts.borrow().iter().map(|host| host.idle.len()).sum()
     }
 
     /// Whether there is none.

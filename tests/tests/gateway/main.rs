@@ -59,6 +59,8 @@ mod stream_life;
 #[cfg(test)]
 mod streams;
 #[cfg(test)]
+mod tls;
+#[cfg(test)]
 mod upstreams;
 
 use gateway_tests::scenario::{Step, send};

@@ -220,7 +220,7 @@ fn no_attempt_begins_after_the_budget() {
 fn a_key_revoked_meanwhile_ends_the_walk() {
     let revoked = vec![say(json("503 No", "Connection: close\r\n", "{}")), Act::Revoke, Act::Fin];
     let same = over(&post("", BODY), vec![revoked.clone(), vec![say(ok())]]);
-    let next = vec![say(json("404 None", "", "{}")), Act::Revoke];
+    let next = [say(json("404 None", "", "{}")), Act::Revoke];
     let next = vec![Act::Revoke, next[0].clone()];
     let scenarios =
         [("the same again", same), ("the next", walked(&of("two"), next, vec![host(ok())]))];

@@ -19,3 +19,5 @@ mod ledger;
 mod program;
 #[cfg(test)]
 mod serve;
+#[cfg(test)]
+mod tls;

@@ -75,7 +75,8 @@ pub(crate) fn serve_in(
     write_configuration(folder, &(configuration(standin.addr(), driver) + more));
     let mut program = Program::start(command(folder, arguments));
     let admin = program.err.wait_for("admin").replace("http://", "");
-    let data = program.err.wait_for("data").replace("http://", "");
+    let data = program.err.wait_for("data");
+    let data = data.trim_start_matches("https://").trim_start_matches("http://").to_owned();
     program.err.wait_for("ready");
     let parse = |text: &str| text.parse().expect("an address");
     Served { data: parse(&data), admin: parse(&admin), program }

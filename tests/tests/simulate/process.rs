@@ -340,6 +340,12 @@ impl Stream for SimStream {
         self.poll("written", |stream| stream.poll_write(cx))
     }
 
+    fn part_with(&self, bytes: &[u8]) -> usize {
+        let mut taken = 0;
+        self.act("part with", |stream| taken = stream.part_with(bytes));
+        taken
+    }
+
     fn shutdown(&self) {
         self.act("shutdown", |stream| stream.shutdown());
     }

@@ -24,6 +24,7 @@ use tollgate::exchange::time::UnixMs;
 use tollgate::io::Io;
 use tollgate::io::runtime::Choice;
 use tollgate::io::script::{ScriptIo, ScriptWorld};
+use tollgate::io::tls::TlsIo;
 use tollgate::observe::counters::Counters;
 use tollgate::server::thread::{self, Setup};
 use tollgate::shard::Shard;
@@ -142,7 +143,7 @@ struct Node {
 
 /// A shard, and what is read from it afterwards.
 struct Kit {
-    shard: Rc<Shard<SimIo>>,
+    shard: Rc<Shard<TlsIo<SimIo>>>,
     mailbox: Mailbox,
     counters: Arc<Counters>,
     records: Arc<ArrayQueue<Settled>>,
@@ -236,6 +237,7 @@ impl Node {
                 driver: Choice::Auto,
                 core: None,
                 snapshot: snapshot.clone(),
+                identity: None,
                 addresses: Arc::default(),
                 keys: keys.clone(),
                 mailbox: kit.0.clone(),

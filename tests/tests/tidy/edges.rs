@@ -35,8 +35,9 @@ const TABLE: &[Row] = &[
     },
     Row { module: "govern", may_know: &["exchange", "codec::event", "codec::usage"] },
     Row { module: "exchange", may_know: &["codec::dialect", "codec::usage"] },
-    // Which drivers can be asked for, and the step that deadlines are multiples of.
-    Row { module: "config", may_know: &["exchange", "codec::usage", "io::runtime", "io::TICK"] },
+    // Which drivers can be asked for, the step that deadlines are multiples of, and what secures
+    // connections: certificates are read and refused with the rest of the file.
+    Row { module: "config", may_know: &CONFIG },
     // `exchange` has the newtypes of time, which every signature with `now` in it needs.
     Row { module: "shard", may_know: &SHARD },
     // The transport hands out the clock of its shard: real here, virtual in the scripted twin.
@@ -44,7 +45,8 @@ const TABLE: &[Row] = &[
     Row { module: "upstream", may_know: &["io", "codec", "exchange", "config::snapshot"] },
     Row {
         module: "control",
-        may_know: &["exchange", "config", "store", "observe", "upstream::addresses"],
+        // It takes new certificates up while the node runs.
+        may_know: &["exchange", "config", "store", "observe", "upstream::addresses", "io::tls"],
     },
     Row { module: "admin", may_know: &["control", "observe", "store"] },
     // Counters are labelled by refusals and endings, which are nouns of the exchange.
@@ -54,6 +56,8 @@ const TABLE: &[Row] = &[
     Row { module: "cli", may_know: &[EVERYTHING] },
     Row { module: "demo", may_know: &[EVERYTHING] },
 ];
+
+const CONFIG: [&str; 5] = ["exchange", "codec::usage", "io::runtime", "io::TICK", "io::tls"];
 
 /// A core owns its pool and counters, and hands settled records out.
 const SHARD: [&str; 7] =

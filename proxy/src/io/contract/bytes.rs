@@ -1,12 +1,10 @@
 //! The bytes that arrive are those that were sent, and no buffer holds any others.
 
 use super::stage::Stage;
-use super::{finish_read, once, pair, pair_at, read, write};
+use super::{both, finish_read, once, pair, pair_at, read, write};
 use crate::io::{Chunk, Recall, Stream};
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io::ErrorKind;
-use std::pin::pin;
-use std::task::Poll;
 
 on_every_transport! {
     a_large_write_reaches_a_slow_reader_whole
@@ -84,7 +82,7 @@ const KEPT: usize = 16;
 async fn no_foreign_bytes_when_reset_and_timeout_meet<S: Stage>(stage: S) {
     let (listener, at) = stage.listen();
     let mut pool: Vec<Vec<u8>> = (0..8).map(|_| vec![CANARY; BUFFER]).collect();
-    for round in 0..10_000_u32 {
+    for round in 0..S::ROUNDS {
         let (mut near, mut far) = pair_at(&stage, &listener, at).await;
         let mut buffer = pool.remove(round as usize % pool.len());
         assert!(buffer.iter().all(|b| *b == CANARY), "round {round}: written to in the pool");
@@ -130,24 +128,4 @@ async fn no_foreign_bytes_when_reset_and_timeout_meet<S: Stage>(stage: S) {
         done.buffer.resize(BUFFER, CANARY);
         pool.push(done.buffer);
     }
-}
-
-async fn both<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> (A, B) {
-    let (mut a, mut b) = (pin!(a), pin!(b));
-    let (mut a_done, mut b_done) = (None, None);
-    poll_fn(|cx| {
-        if a_done.is_none()
-            && let Poll::Ready(done) = a.as_mut().poll(cx)
-        {
-            a_done = Some(done);
-        }
-        if b_done.is_none()
-            && let Poll::Ready(done) = b.as_mut().poll(cx)
-        {
-            b_done = Some(done);
-        }
-        if a_done.is_some() && b_done.is_some() { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    (a_done.unwrap(), b_done.unwrap())
 }

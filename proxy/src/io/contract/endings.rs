@@ -1,8 +1,7 @@
 //! How operations in flight end, and what the other end of a connection sees of it.
 
 use super::stage::Stage;
-use super::{finish_read, once, pair, read, write};
-use crate::io::buffers::Buffers;
+use super::{finish_read, is_end, once, pair, read, write};
 use crate::io::{Chunk, Io, Recall, Stream};
 use std::future::{Future, poll_fn};
 use std::io::ErrorKind;
@@ -105,6 +104,7 @@ async fn after_an_end_of_stream_writes_still_pass<S: Stage>(stage: S) {
         assert_eq!(read(&mut far, Vec::with_capacity(64)).await.buffer, answer);
     }
     assert!(write(&mut far, b"too late").await.result.is_err());
+    near.shutdown();
     drop(near);
     assert_eq!(read(&mut far, Vec::with_capacity(64)).await.result.unwrap(), 0);
 }
@@ -135,7 +135,7 @@ async fn a_reset_ends_a_write_in_flight<S: Stage>(stage: S) {
 async fn a_write_to_a_closed_peer_ends_in_an_error<S: Stage>(stage: S) {
     let (mut near, far) = pair(&stage).await;
     drop(far);
-    assert_eq!(read(&mut near, Vec::with_capacity(64)).await.result.unwrap(), 0);
+    assert!(is_end(&stage, read(&mut near, Vec::with_capacity(64)).await));
     write(&mut near, b"accepted").await.result.unwrap();
     let error = write(&mut near, b"refused").await.result.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::BrokenPipe);
@@ -147,7 +147,7 @@ async fn a_stream_dropped_with_a_read_in_flight_is_closed<S: Stage>(stage: S) {
         near.start_read(Vec::with_capacity(64), recall);
         assert!(once(|cx| near.poll_read(cx)).await.is_pending());
         drop(near);
-        assert_eq!(read(&mut far, Vec::with_capacity(64)).await.result.unwrap(), 0);
+        assert!(is_end(&stage, read(&mut far, Vec::with_capacity(64)).await));
     }
     let (mut near, mut far) = pair(&stage).await;
     near.start_read(Vec::with_capacity(64), Recall::Never);
@@ -160,7 +160,7 @@ async fn a_stream_dropped_with_a_read_in_flight_is_closed<S: Stage>(stage: S) {
 
 /// Lent and not begun, in flight, done and not taken: whoever has them, the shard gets them back.
 async fn the_buffers_of_a_dropped_stream_come_home<S: Stage>(stage: S) {
-    let buffers = Buffers::of_thread();
+    let buffers = stage.buffers();
     for recall in [Recall::Never, Recall::Able] {
         for begun in [false, true] {
             let (mut near, _far) = pair(&stage).await;
@@ -172,7 +172,7 @@ async fn the_buffers_of_a_dropped_stream_come_home<S: Stage>(stage: S) {
                 assert!(once(|cx| near.poll_read(cx)).await.is_pending());
                 assert!(once(|cx| near.poll_write(cx)).await.is_pending());
             }
-            assert_eq!(buffers.lent(), 2);
+            assert!(buffers.lent() >= 2);
             drop(near);
             while buffers.lent() > 0 {
                 stage.io().tick().await;

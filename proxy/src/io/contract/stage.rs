@@ -1,5 +1,6 @@
 //! The three transports a check runs on, behind one trait.
 
+use crate::io::buffers::Buffers;
 use crate::io::listen::RingListener;
 use crate::io::ring::RingIo;
 use crate::io::runtime::{Choice, ShardRuntime};
@@ -8,6 +9,7 @@ use crate::io::{Io, TICK};
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::Poll;
 
 /// How long a check may take before it counts as hung, in ticks: a minute.
@@ -20,7 +22,26 @@ const SEEDS: u64 = 4;
 pub(super) trait Stage {
     type Io: Io;
 
+    /// Whether the end of a connection is told from the end of what was sent on it.
+    const TELLS_CUTS: bool = false;
+
+    /// Connections of the check that makes the most of them.
+    const ROUNDS: u32 = 10_000;
+
     fn io(&self) -> Self::Io;
+
+    /// The buffers that those of dropped streams come back to.
+    fn buffers(&self) -> Rc<Buffers> {
+        Buffers::of_thread()
+    }
+
+    /// What two ends do before the first byte of a check.
+    async fn greet(
+        &self,
+        _near: &mut <Self::Io as Io>::Stream,
+        _far: &mut <Self::Io as Io>::Stream,
+    ) {
+    }
 
     /// A listener on an address of its own.
     fn listen(&self) -> (<Self::Io as Io>::Listener, SocketAddr);

@@ -159,6 +159,7 @@ async fn the_task_that_polled_last_is_the_one_that_wakes<S: Stage>(stage: S) {
         far.start_watch();
         assert!(far.poll_watch(&mut Context::from_waker(Waker::noop())).is_pending());
         poll_fn(|cx| far.poll_watch(cx)).await.unwrap();
+        assert_eq!(read(&mut far, Vec::with_capacity(64)).await.buffer, b"go");
         far.shutdown();
     });
     let done = finish_read(&mut near).await;
@@ -175,6 +176,7 @@ async fn tasks_of_the_transport_run_beside_each_other<S: Stage>(stage: S) {
     stage.io().spawn(async move {
         let done = read(&mut far, Vec::with_capacity(64)).await;
         *keep.borrow_mut() = done.buffer;
+        far.shutdown();
     });
     write(&mut near, b"ping").await.result.unwrap();
     assert_eq!(read(&mut near, Vec::with_capacity(64)).await.result.unwrap(), 0);

@@ -1,0 +1,83 @@
+//! New certificates of the listener, taken up while it listens: whoever renews them writes the
+//! files and need not know of us. Connections under way keep what they have; a file that is of no
+//! use is told and changes nothing.
+//!
+//! The files are read every [`LOOK`], and at once when asked to, and compared by content: a time of
+//! change says nothing of a link that leads elsewhere.
+
+use super::signals::Hangup;
+use crate::config::{Env, ListenTls, Papers};
+use crate::io::tls::ServerTls;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the files are read: small ones, from the page cache.
+pub const LOOK: Duration = Duration::from_secs(10);
+
+/// What there is to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// A new certificate is shown from now on.
+    Taken(String),
+    /// What was found is of no use: the old one stays.
+    Refused(String),
+}
+
+/// What the files held when they were last looked at.
+pub struct Followed {
+    listen: ListenTls,
+    /// The last fault that was told: it is told once.
+    told: Option<String>,
+}
+
+impl Followed {
+    /// Nothing has changed since the start.
+    pub fn new(listen: ListenTls) -> Followed {
+        Followed { listen, told: None }
+    }
+
+    /// Reads the files. What has changed, if it is of use; what there is to say.
+    pub fn look(&mut self, env: &dyn Env) -> (Option<Arc<ServerTls>>, Option<Said>) {
+        match self.listen.read(env) {
+            Ok(Papers { digest, .. }) if digest == self.listen.papers.digest => {
+                self.told = None;
+                (None, None)
+            }
+            Ok(papers) => {
+                self.told = None;
+                let fresh = papers.tls.clone();
+                self.listen.papers = papers;
+                let said = format!("{} is shown from now on", self.listen.cert_file.display());
+                (Some(fresh), Some(Said::Taken(said)))
+            }
+            Err(why) if self.told.as_ref() == Some(&why) => (None, None),
+            Err(why) => {
+                self.told = Some(why.clone());
+                (None, Some(Said::Refused(format!("{why}; the old certificate stays"))))
+            }
+        }
+    }
+}
+
+/// Looks for as long as the process lives.
+pub async fn follow(
+    listen: ListenTls,
+    mut hangup: Hangup,
+    env: impl Env,
+    publish: impl Fn(&Arc<ServerTls>),
+    tell: impl Fn(Said),
+) {
+    let mut followed = Followed::new(listen);
+    loop {
+        tokio::select! {
+            () = hangup.next() => {}
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        let (fresh, said) = followed.look(&env);
+        fresh.iter().for_each(&publish);
+        said.into_iter().for_each(&tell);
+    }
+}
+
+#[cfg(test)]
+mod tests;
