@@ -325,4 +325,4 @@ impl<'b> Frame<'b> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -24,7 +24,8 @@ fn stated() -> [Stated; 2] {
     ]
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Sixteen bytes a line: a change of a format is a readable diff.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let line = |line: &[u8]| line.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     bytes.chunks(16).map(|chunk| line(chunk) + "\n").collect()
 }

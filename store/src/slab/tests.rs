@@ -1,6 +1,7 @@
 use super::*;
 use crate::ending::Ending;
 use crate::error::Error;
+use crate::frame::tests::hex;
 use crate::record::{Head, Record, flag};
 use crate::tail::Tail;
 use std::path::PathBuf;
@@ -36,6 +37,38 @@ pub(crate) fn small() -> Geometry {
 
 fn head(key_id: u64) -> Head {
     Head { key_id, ..Head::default() }
+}
+
+/// Where in the file each line with something in it stands.
+fn dump(bytes: &[u8]) -> String {
+    let lines = bytes.chunks(16).enumerate().filter(|(_, line)| line.iter().any(|byte| *byte > 0));
+    lines.map(|(index, line)| format!("{:05x} {}", index * 16, hex(line))).collect()
+}
+
+#[test]
+fn version_1_is_what_it_was() {
+    let memory = Memory::new();
+    let (mut slab, mut collector) = memory.files().create(ID, small()).unwrap();
+    let [freed, done, priced, sent, open] = [1, 2, 3, 4, 5].map(|key_id| {
+        // The last is of the next size class.
+        let metadata = vec![b'x'; if key_id == 5 { 300 } else { 0 }];
+        let tail = Tail { model_asked: "m", metadata: &metadata, ..Tail::default() };
+        slab.open(&head(key_id), &tail).unwrap()
+    });
+    slab.done(freed, &head(1));
+    collector.take(|_| Ok(true)).unwrap();
+    collector.free().unwrap();
+    for slot in [&priced, &sent] {
+        slab.sent(slot, &head(4));
+        slab.note(slot, &[11, 12, 13, 14, 15, 16, 17, 18], 0x1919);
+    }
+    slab.price(&priced, &head(3));
+    slab.done(done, &Head { ending: Ending::Succeeded, ..head(2) });
+    let golden = include_str!("../../tests/golden/slab-v1.hex");
+    let file = std::fs::read(memory.0.join("slab-00003-0000000012")).unwrap();
+    assert_eq!(file.len(), 20_480);
+    assert_eq!(dump(&file), golden, "a change of the layout is a new version");
+    drop((open, sent, priced));
 }
 
 #[test]

@@ -112,7 +112,7 @@ pub struct KeyRow {
 // === impl KeyRow ===
 
 impl KeyRow {
-    pub(super) fn encode(&self) -> Result<Vec<u8>> {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         let models = self.models.as_deref().unwrap_or_default();
         let within = self.name.len().max(self.prefix.len()) <= NAME_BYTES_MAX
             && models.len() <= MODELS_MAX
@@ -147,7 +147,7 @@ impl KeyRow {
         Ok(out)
     }
 
-    pub(super) fn decode(id: u64, bytes: &[u8]) -> Option<KeyRow> {
+    pub(crate) fn decode(id: u64, bytes: &[u8]) -> Option<KeyRow> {
         let mut take = Take::new(bytes);
         if u8::take(&mut take)? != VERSION {
             return None;
