@@ -106,7 +106,7 @@ impl Header {
         if header.magic != MAGIC || header.version != VERSION || crc != covered {
             return Err(damaged(Damage::Header));
         }
-        if header.ordinal != ordinal {
+        if header.ordinal != ordinal || header.first_seq == 0 {
             return Err(damaged(Damage::Header));
         }
         if header.node != node {
@@ -273,6 +273,9 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(damage(8, 3), Damage::ForeignNode);
+        let numbered = |first_seq| Header { first_seq, ..header(5) };
+        let file = begin(&disk, &numbered(0), 8192).unwrap();
+        assert!(Header::read(&file, 7, 5).is_err(), "records are counted from 1");
         assert_eq!(damage(7, 4), Damage::Header);
         disk.damage(&name(3), |bytes| bytes[40] ^= 1);
         assert_eq!(damage(7, 3), Damage::Header);

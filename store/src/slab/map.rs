@@ -149,8 +149,8 @@ impl Map {
         Ok(map)
     }
 
-    /// Maps a slab that is there; `None` if its making was interrupted.
-    pub(super) fn attach(file: File, node: u64) -> Result<Option<Map>> {
+    /// Maps the slab that a file's name says is there; `None` if its making was interrupted.
+    pub(super) fn attach(file: File, node: u64, id: SlabId) -> Result<Option<Map>> {
         let len = file.metadata().map_err(Error::io("looking at a slab"))?.len();
         let len = usize::try_from(len).unwrap_or(0);
         if len < PAGE {
@@ -159,7 +159,7 @@ impl Map {
         let raw = map_whole(&file, len)?;
         let geometry = Geometry { classes: [Class::default(); CLASSES] };
         let layout = Layout { geometry, ring_mask: 0, slots_from: [0; CLASSES], bytes: len };
-        let mut map = Map { raw, _file: file, layout, id: SlabId { shard: 0, start: 0 } };
+        let mut map = Map { raw, _file: file, layout, id };
         if map.word64(0).load(Ordering::Acquire) == 0 {
             return Ok(None);
         }
@@ -176,7 +176,9 @@ impl Map {
             return Err(Error::Slab("of another node"));
         }
         map.layout = Layout::of(header.geometry())?;
-        map.id = SlabId::from_number(header.slab).ok_or(Error::Slab("no such shard"))?;
+        if header.slab != id.number() {
+            return Err(Error::Slab("not the one that its file's name says"));
+        }
         if map.layout.bytes != len {
             return Err(Error::Slab("its length is not that of its geometry"));
         }

@@ -195,6 +195,62 @@ fn a_slab_is_one_nodes_and_one_processes() {
     assert!(matches!(files.open(ID), Err(Error::Slab(_))));
 }
 
+/// Writes into a slab behind everyone's back.
+pub(crate) fn damage(memory: &Memory, at: u64, bytes: &[u8]) {
+    let file = std::fs::File::options().write(true).open(memory.files().path(ID)).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, bytes, at).unwrap();
+}
+
+#[test]
+fn a_damaged_slab_is_collected_no_further() {
+    let (published, freed, ring) = (128, 192, 4096);
+    let most = u64::MAX.to_le_bytes();
+    // Whoever has been there all along goes by what it freed itself.
+    let cases = [
+        (&[published][..], [false, false]),
+        (&[freed], [true, false]),
+        (&[published, freed], [false, true]),
+    ];
+    for (places, sound) in cases {
+        let memory = Memory::new();
+        let (slab, early) = memory.files().create(ID, small()).unwrap();
+        places.iter().for_each(|place| damage(&memory, *place, &most));
+        let Ok(Opened::Live(late)) = memory.files().open(ID) else { panic!("alive") };
+        for (mut collector, sound) in [early, late].into_iter().zip(sound) {
+            assert_eq!(collector.pending(), 0);
+            assert_eq!(collector.take(|_| Ok(true)).is_ok(), sound, "{places:?}");
+            assert_eq!(collector.skip_to(u64::MAX).is_ok(), sound);
+            collector.free().unwrap();
+        }
+        drop(slab);
+    }
+    let memory = Memory::new();
+    let (mut slab, mut collector) = memory.files().create(ID, small()).unwrap();
+    assert!(slab.refuse(&head(1), &Tail::default()) && slab.refuse(&head(2), &Tail::default()));
+    // The second entry names the first slot: its record would be in the log twice.
+    damage(&memory, ring + 8, &0_u32.to_le_bytes());
+    let mut keys = Vec::new();
+    let taken = collector.take(|bytes| {
+        keys.push(Record::decode(bytes).unwrap().head.key_id);
+        Ok(true)
+    });
+    assert!(taken.is_err());
+    assert_eq!(keys, [1]);
+}
+
+#[test]
+fn a_slab_has_the_name_it_was_given() {
+    let memory = Memory::new();
+    let files = memory.files();
+    drop(files.create(ID, small()).unwrap());
+    // A copy would be recovered, and billed, once more.
+    let other = SlabId { start: 13, ..ID };
+    std::fs::copy(files.path(ID), files.path(other)).unwrap();
+    assert!(matches!(files.open(other), Err(Error::Slab(_))));
+    assert!(files.unrecovered().is_err());
+    assert!(matches!(files.open(ID), Ok(Opened::Dead(_))));
+}
+
 #[test]
 fn only_memory_will_do_and_only_sound_geometries() {
     let disk = std::env::current_dir().unwrap().join("src");
