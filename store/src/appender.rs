@@ -13,10 +13,10 @@
 use crate::balance::{Account, Balances};
 use crate::commit::{self, Due};
 use crate::disk::{Disk, DiskFile};
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result};
 use crate::frame::{Batch, SLABS_MAX, SlabMark, Stated};
 use crate::reader::{End, Position, Reader, start_of};
-use crate::record;
+use crate::record::Record;
 use crate::segment::{self, Header};
 use crate::slab::SlabId;
 use std::collections::BTreeMap;
@@ -220,7 +220,9 @@ impl<D: Disk + Clone> Appender<D> {
         if self.batch.is_full() {
             return Ok(false);
         }
-        let (head, _) = record::split(record).map_err(|_| Error::Slab("a record is not one"))?;
+        // Whole: in the log a tail that cannot be read would stop every reader.
+        let read = Record::decode(record).map_err(|_| Error::Slab("a record is not one"))?;
+        let head = read.head;
         if self.slabs.len() >= SLABS_MAX && !self.slabs.contains_key(&head.slab) {
             return Err(Error::Slab("more incarnations than a frame can carry"));
         }
@@ -272,6 +274,8 @@ impl<D: Disk + Clone> Appender<D> {
         let totals: Vec<Stated> = self.touched.iter().copied().map(state).collect();
         let records = u64::from(self.batch.records());
         let Position { next_seq: first_seq, chain, .. } = self.position;
+        let used_up = || Error::damaged(self.position.segment, 0, Damage::Header);
+        let next_seq = first_seq.checked_add(records).ok_or_else(used_up)?;
         let sealed = self.batch.seal(first_seq, &chain, &slabs, &totals);
         let bytes = sealed.bytes().len() as u64;
         let offset = self.position.offset;
@@ -279,7 +283,8 @@ impl<D: Disk + Clone> Appender<D> {
         if !self.segment.as_ref().is_some_and(fits) {
             let size = self.options.segment_bytes.max(segment::FRAMES_FROM + bytes);
             let previous_end = self.position.offset;
-            self.ordinal += 1;
+            let ordinal = self.ordinal.checked_add(1).ok_or_else(used_up)?;
+            self.ordinal = ordinal;
             let header =
                 Header::new(self.options.node, self.ordinal, first_seq, previous_end, chain);
             let begun = segment::begin(&self.disk, &header, size);
@@ -299,7 +304,7 @@ impl<D: Disk + Clone> Appender<D> {
         open.file.sync().map_err(Error::io("syncing a frame"))?;
         self.position.offset = at + bytes;
         self.position.frame_bytes = bytes;
-        self.position.next_seq = first_seq + records;
+        self.position.next_seq = next_seq;
         self.position.chain = sealed.hash();
         drop(sealed);
         self.batch.clear();

@@ -248,7 +248,12 @@ impl FrameHead {
         let len = usize::try_from(head.len).ok()?;
         let fits = (HEAD_BYTES + CRC_BYTES..=FRAME_BYTES_MAX).contains(&len);
         let known = head.magic == MAGIC && head.version == VERSION && head.records > 0;
-        (known && fits && len.is_multiple_of(8) && head.first_seq > 0).then_some(head)
+        let bounded = usize::from(head.records) <= RECORDS_MAX
+            && usize::from(head.slabs) <= SLABS_MAX
+            && usize::from(head.totals) <= ACCOUNTS_MAX;
+        let numbered =
+            head.first_seq > 0 && head.first_seq.checked_add(head.records.into()).is_some();
+        (known && fits && len.is_multiple_of(8) && bounded && numbered).then_some(head)
     }
 
     /// Length of the frame.
@@ -308,7 +313,8 @@ impl<'b> Frame<'b> {
             let len = u16::take(&mut take)?;
             take.slice(len.into())
         });
-        (self.head.first_seq..).zip(records)
+        // The records first: a sequence beyond the last one need not exist.
+        records.zip(self.head.first_seq..).map(|(record, seq)| (seq, record))
     }
 
     /// The slab table.
@@ -325,4 +331,4 @@ impl<'b> Frame<'b> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -26,6 +26,8 @@ pub mod disk;
 pub mod ending;
 pub mod error;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod lock;
 pub mod query;
 pub mod reader;

@@ -157,6 +157,8 @@ pub(crate) mod at {
     pub(crate) const TOKENS: usize = PRELUDE_BYTES + 88;
     /// [`super::Head::relayed_bytes`].
     pub(crate) const RELAYED_BYTES: usize = PRELUDE_BYTES + 128;
+    /// [`super::Head::settle_sequence`].
+    pub(crate) const SETTLE_SEQUENCE: usize = PRELUDE_BYTES + 176;
 }
 
 /// Bits of [`Head::flags`].

@@ -91,11 +91,12 @@ pub(crate) fn settle(
         !known
     });
     let mut next = mark;
-    for (sequence, _) in &done {
-        next += 1;
+    for (sequence, index) in &done {
+        next = after(next)?;
         if *sequence != next {
             return Err(Error::Slab("its settle sequences have a gap"));
         }
+        check_settled(dead, *index)?;
     }
     if dead.published() > next {
         return Err(Error::Slab("settled records are missing from it"));
@@ -110,7 +111,7 @@ pub(crate) fn settle(
             State::Sent => recovered.charged += 1,
             State::Open | State::Free | State::Done => recovered.released += 1,
         }
-        next += 1;
+        next = after(next)?;
         head.closed_unix_ms = now_unix_ms;
         head.slab = dead.id().number();
         head.settle_sequence = next;
@@ -118,6 +119,23 @@ pub(crate) fn settle(
         done.push((next, index));
     }
     Ok((recovered, done))
+}
+
+fn after(sequence: u64) -> Result<u64> {
+    sequence.checked_add(1).ok_or(Error::Slab("its settle sequences are used up"))
+}
+
+/// Whether a settled slot can go into the log as it is: there it could never be made right.
+fn check_settled(dead: &Dead, index: u32) -> Result<()> {
+    let bytes = dead.record(index);
+    let record = Record::decode(&bytes).map_err(|_| Error::Slab("a slot without a record"))?;
+    if record.head.slab != dead.id().number() {
+        return Err(Error::Slab("a settled slot of another slab"));
+    }
+    if record.head.ending == Ending::None {
+        return Err(Error::Slab("a settled slot without an ending"));
+    }
+    Ok(())
 }
 
 /// Gives an exchange the ending that its state stands for.

@@ -28,8 +28,8 @@ pub const SPARES_MAX: usize = 4;
 /// The largest frame has room in a segment of the usual size.
 const _: () = assert!(FRAMES_FROM + FRAME_BYTES_MAX as u64 <= SEGMENT_BYTES);
 
-const MAGIC: u64 = u64::from_le_bytes(*b"TOLLSEG1");
-const VERSION: u16 = 1;
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"TOLLSEG1");
+pub(crate) const VERSION: u16 = 1;
 const FILL_BYTES: usize = 1 << 20;
 /// Filled and not synced: a commit of the log waits behind so much at most, not behind a segment.
 const UNSYNCED_MAX: u64 = 4 << 20;
@@ -85,7 +85,7 @@ impl Header {
         Header { magic, version, reserved, node, ordinal, first_seq, previous_end: end, chain }
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = encoded::<Header, HEADER_BYTES>(self).to_vec();
         let crc = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
@@ -106,7 +106,7 @@ impl Header {
         if header.magic != MAGIC || header.version != VERSION || crc != covered {
             return Err(damaged(Damage::Header));
         }
-        if header.ordinal != ordinal {
+        if header.ordinal != ordinal || header.first_seq == 0 {
             return Err(damaged(Damage::Header));
         }
         if header.node != node {
@@ -236,6 +236,7 @@ mod tests {
     use super::*;
     use crate::disk::Folder;
     use crate::disk::simulated::Simulated;
+    use crate::frame::tests::hex;
 
     fn header(ordinal: u64) -> Header {
         Header::new(7, ordinal, 100, 4096, [9; 32])
@@ -251,6 +252,18 @@ mod tests {
     }
 
     #[test]
+    fn version_1_is_what_it_was() {
+        let chain = std::array::from_fn(|n| 0xA0 + u8::try_from(n).unwrap());
+        let header = Header::new(0x1111_0001, 0x2222_0002, 0x3333_0003, 0x4444_0004, chain);
+        let bytes = header.bytes();
+        let (header, rest) = bytes.split_at(HEADER_BYTES + 4);
+        let golden = include_str!("../tests/golden/segment-v1.hex");
+        assert_eq!(hex(header), golden, "a change of the layout is a new version");
+        assert!(rest.iter().all(|byte| *byte == 0));
+        assert_eq!((bytes.len() as u64, FRAMES_FROM), (4096, 4096), "frames begin at a page");
+    }
+
+    #[test]
     fn a_header_says_whose_it_is() {
         let disk = Simulated::new(1 << 20, 1);
         let file = begin(&disk, &header(3), 8192).unwrap();
@@ -260,6 +273,9 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(damage(8, 3), Damage::ForeignNode);
+        let numbered = |first_seq| Header { first_seq, ..header(5) };
+        let file = begin(&disk, &numbered(0), 8192).unwrap();
+        assert!(Header::read(&file, 7, 5).is_err(), "records are counted from 1");
         assert_eq!(damage(7, 4), Damage::Header);
         disk.damage(&name(3), |bytes| bytes[40] ^= 1);
         assert_eq!(damage(7, 3), Damage::Header);

@@ -19,6 +19,7 @@ use crate::wire::wire_enum;
 
 mod collector;
 mod file;
+pub(crate) mod fuzzed;
 mod map;
 mod shard;
 

@@ -117,6 +117,37 @@ fn a_failure_at_any_step_of_a_rotation_is_survived() {
 }
 
 /// The store's share of the case `st-disk-full`.
+/// Nobody gets there by writing; a damaged header does.
+#[test]
+fn numbers_that_are_used_up_are_an_error() {
+    for (ordinal, first_seq) in [(1, u64::MAX), (u64::MAX, 1)] {
+        let disk = Simulated::new(1 << 20, 1);
+        let header = segment::Header::new(7, ordinal, first_seq, 0, [0; 32]);
+        segment::begin(&disk, &header, 4096).unwrap();
+        let (mut appender, _) = open(&disk, None);
+        for _ in 0..2 {
+            assert!(appender.push(&record(1), 0).unwrap());
+            assert!(appender.commit().is_err(), "{ordinal} {first_seq}");
+        }
+        assert_eq!(disk.names().unwrap(), [segment::name(ordinal)]);
+    }
+}
+
+#[test]
+fn a_record_is_read_whole_before_it_is_taken() {
+    let disk = Simulated::new(1 << 20, 1);
+    let (mut appender, _) = open(&disk, None);
+    let head = Head { slab: 1, settle_sequence: 1, ..Head::default() };
+    let tail = Tail { model_asked: "model", ..Tail::default() };
+    let mut bytes = Vec::new();
+    Record { head, tail }.encode(512, &mut bytes);
+    let last = bytes.len() - 1;
+    bytes[last] = 0xFF;
+    // In the log it would stand between every reader and what comes after it.
+    assert!(matches!(appender.push(&bytes, 0), Err(Error::Slab(_))));
+    assert_eq!((appender.pending(), appender.settled(1)), (0, 0));
+}
+
 #[test]
 fn a_full_disk_is_a_state_that_ends_when_there_is_room() {
     let disk = Simulated::new(40_000, 1);

@@ -24,7 +24,8 @@ fn stated() -> [Stated; 2] {
     ]
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Sixteen bytes a line: a change of a format is a readable diff.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let line = |line: &[u8]| line.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     bytes.chunks(16).map(|chunk| line(chunk) + "\n").collect()
 }
@@ -75,6 +76,38 @@ fn every_flipped_bit_and_every_missing_byte_shows() {
         }
         assert!(Frame::read(&whole[..at]).is_err(), "{at}");
     }
+}
+
+#[test]
+fn a_head_beyond_the_bounds_of_a_frame_is_none() {
+    let mut batch = batch();
+    let sealed = batch.seal(41, &[0; 32], &SLABS, &stated());
+    let head = FrameHead::read(sealed.bytes()).unwrap();
+    let reads = |head: FrameHead| {
+        let mut bytes = [0; HEAD_BYTES];
+        head.put(&mut Put::new(&mut bytes));
+        FrameHead::read(&bytes) == Some(head)
+    };
+    let many = |most: usize| u16::try_from(most).unwrap();
+    for (records, slabs, totals) in [(RECORDS_MAX, 1, 1), (1, SLABS_MAX, 1), (1, 1, ACCOUNTS_MAX)] {
+        let most = [records, slabs, totals].map(many);
+        let [records, slabs, totals] = most;
+        assert!(reads(FrameHead { records, slabs, totals, ..head }));
+        let [records, slabs, totals] = most.map(|most| if most > 1 { most + 1 } else { most });
+        assert!(!reads(FrameHead { records, slabs, totals, ..head }));
+    }
+    // The sequence of the record after the last has to be one, too.
+    assert!(reads(FrameHead { first_seq: u64::MAX - 2, ..head }));
+    assert!(!reads(FrameHead { first_seq: u64::MAX - 1, ..head }));
+}
+
+#[test]
+fn the_last_sequences_there_are_can_be_read() {
+    let mut batch = batch();
+    let sealed = batch.seal(u64::MAX - 2, &[0; 32], &SLABS, &stated());
+    let frame = Frame::read(sealed.bytes()).expect("a frame");
+    let sequences: Vec<u64> = frame.records().map(|(seq, _)| seq).collect();
+    assert_eq!(sequences, [u64::MAX - 2, u64::MAX - 1]);
 }
 
 #[test]

@@ -92,6 +92,8 @@ fn the_notes_stand_where_the_encoding_puts_them() {
     let tokens: Vec<u8> = sample().tokens.iter().flat_map(|count| count.to_le_bytes()).collect();
     assert_eq!(bytes[at::TOKENS..][..32], tokens);
     assert_eq!(bytes[at::RELAYED_BYTES..][..8], sample().relayed_bytes.to_le_bytes());
+    let sequence = sample().settle_sequence.to_le_bytes();
+    assert_eq!(bytes[at::SETTLE_SEQUENCE..][..8], sequence);
     // A slot puts its record four bytes after its state word: notes are single stores.
     assert_eq!((4 + at::TOKENS) % 4, 0);
     assert_eq!((4 + at::RELAYED_BYTES) % 8, 0);

@@ -3,7 +3,7 @@ use crate::appender::Options;
 use crate::disk::simulated::{Faults, Simulated};
 use crate::query;
 use crate::record::flag;
-use crate::slab::tests::{ID, Memory, small};
+use crate::slab::tests::{ID, Memory, damage, small};
 use crate::slab::{Collector, Opened, Slab, Slot};
 use crate::verify::verify;
 
@@ -161,6 +161,37 @@ fn a_slab_of_a_draining_process_is_collected_and_not_recovered() {
     let recovered = recover(dead(&memory).unwrap(), &mut appender, 99, charge).unwrap();
     assert_eq!((recovered.known, recovered.settled, recovered.charged), (0, 0, 1));
     assert_eq!(costs(&disk).len(), 4);
+}
+
+/// Appended, such a record would make of a sound log one that is not.
+#[test]
+fn what_the_log_could_not_say_again_is_not_appended() {
+    let (slot, record) = (8192, 4);
+    let (slab, ending) = (4 + 168, 4 + 47);
+    for (at, byte) in [(slab, 1), (ending, 0)] {
+        let (memory, disk) = (Memory::new(), Simulated::new(1 << 20, 1));
+        let (mut slab, collector) = memory.files().create(ID, small()).unwrap();
+        let tail = Tail { model_asked: "m", ..Tail::default() };
+        assert!(slab.refuse(&Head { ending: Ending::Refused, ..head(1) }, &tail));
+        drop((slab, collector));
+        damage(&memory, slot + record + at, &[byte]);
+        let (mut appender, _) = Appender::open(&disk, OPTIONS, None).unwrap();
+        for _ in 0..2 {
+            let recovered = recover(dead(&memory).unwrap(), &mut appender, 99, charge);
+            assert!(matches!(recovered, Err(Error::Slab(_))), "{at}: {recovered:?}");
+            assert_eq!((appender.pending(), costs(&disk).len()), (0, 0));
+        }
+    }
+}
+
+#[test]
+fn settle_sequences_that_are_used_up_are_damage() {
+    let memory = Memory::new();
+    let (mut slab, collector) = memory.files().create(ID, small()).unwrap();
+    let held = one_of_each(&mut slab);
+    drop((slab, collector, held));
+    let settled = settle(&dead(&memory).unwrap(), u64::MAX, 99, charge);
+    assert!(matches!(settled, Err(Error::Slab(_))), "{settled:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use super::map::Map;
 use super::{SlabId, State};
 use crate::error::{Error, Result};
+use crate::record::at::SETTLE_SEQUENCE;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -31,40 +32,57 @@ impl Collector {
         self.map.id
     }
 
-    /// Records settled and not taken.
+    /// Records settled and not taken; 0 where the slab is damaged.
     pub fn pending(&self) -> u64 {
-        self.map.published().load(Ordering::Acquire).saturating_sub(self.taken)
+        self.published().map_or(0, |published| published.saturating_sub(self.taken))
+    }
+
+    /// Settle sequence of the last record the shard published. Every one that is not freed has a
+    /// slot: anything else is damage, and would be a walk without an end.
+    fn published(&self) -> Result<u64> {
+        let published = self.map.published().load(Ordering::Acquire);
+        let ahead = published.checked_sub(self.freed);
+        let slots = u64::from(self.map.layout.geometry.slots());
+        let known = ahead.filter(|ahead| *ahead <= slots).map(|_| published);
+        known.ok_or(Error::Slab("it has settled more than it has slots"))
     }
 
     /// Gives every settled record to `each`, in order, until that answers `false` (the batch is
     /// full: commit, then come again). Returns how many were taken.
     pub fn take(&mut self, mut each: impl FnMut(&[u8]) -> Result<bool>) -> Result<u64> {
-        let published = self.map.published().load(Ordering::Acquire);
+        let published = self.published()?;
         let from = self.taken;
         while self.taken < published {
-            let (at, bytes) = self.slot_of(self.taken + 1)?;
+            let next = self.taken + 1;
+            let (at, bytes) = self.slot_of(next)?;
             if self.map.state(at)? != State::Done {
                 return Err(Error::Slab("an index on the ring whose slot is not settled"));
             }
-            if !each(self.map.record(at, bytes))? {
+            let record = self.map.record(at, bytes);
+            let sequence = record.get(SETTLE_SEQUENCE..).unwrap_or_default();
+            // A record that comes twice would be billed twice.
+            if !sequence.starts_with(&next.to_le_bytes()) {
+                return Err(Error::Slab("an index on the ring whose slot is another's"));
+            }
+            if !each(record)? {
                 break;
             }
-            self.taken += 1;
+            self.taken = next;
         }
         Ok(self.taken - from)
     }
 
     /// Skips what the log already has: after a start beside a draining predecessor.
     pub fn skip_to(&mut self, settled: u64) -> Result<()> {
-        let published = self.map.published().load(Ordering::Acquire);
+        let published = self.published()?;
         self.taken = self.taken.max(settled.min(published));
         self.free()
     }
 
     /// Frees what was taken: it is durable.
     pub fn free(&mut self) -> Result<()> {
-        for sequence in self.freed + 1..=self.taken {
-            let (at, _) = self.slot_of(sequence)?;
+        for before in self.freed..self.taken {
+            let (at, _) = self.slot_of(before + 1)?;
             self.map.set_state(at, State::Free);
         }
         self.freed = self.taken;

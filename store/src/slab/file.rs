@@ -103,7 +103,7 @@ impl Files {
             Err(Error::Locked) => false,
             Err(error) => return Err(error),
         };
-        match Map::attach(file, self.node)? {
+        match Map::attach(file, self.node, id)? {
             Some(map) if dead => Ok(Opened::Dead(Dead { map: Arc::new(map), path })),
             Some(map) => Ok(Opened::Live(Collector::new(Arc::new(map)))),
             None if dead => {
@@ -123,7 +123,7 @@ impl Files {
             if lock(&file).is_err() {
                 continue;
             }
-            if let Some(map) = Map::attach(file, self.node)? {
+            if let Some(map) = Map::attach(file, self.node, id)? {
                 let dead = Dead { map: Arc::new(map), path: self.path(id) };
                 dead.each(|index, state, head| {
                     seen.push(Seen { slab: id, index, state, head });

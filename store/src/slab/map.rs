@@ -23,18 +23,18 @@ use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"TOLLSLAB");
-const LAYOUT_VERSION: u32 = 1;
-const PAGE: usize = 4096;
-const PUBLISHED: usize = 128;
-const FREED: usize = 192;
-const RING: usize = PAGE;
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"TOLLSLAB");
+pub(super) const LAYOUT_VERSION: u32 = 1;
+pub(super) const PAGE: usize = 4096;
+pub(super) const PUBLISHED: usize = 128;
+pub(super) const FREED: usize = 192;
+pub(super) const RING: usize = PAGE;
 /// The record begins behind the slot's state word.
 const RECORD: usize = 4;
 
 wire_struct! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    struct SlabHeader {
+    pub(super) struct SlabHeader {
         pub magic: u64,
         pub layout_version: u32,
         pub record_version: u32,
@@ -78,6 +78,19 @@ pub(super) struct Layout {
     ring_mask: u64,
     slots_from: [usize; CLASSES],
     pub(super) bytes: usize,
+}
+
+// === impl SlabHeader ===
+
+impl SlabHeader {
+    pub(super) fn geometry(&self) -> Geometry {
+        let mut classes = [Class::default(); CLASSES];
+        let sizes = self.slot_bytes.into_iter().zip(self.slots);
+        for (class, (slot_bytes, slots)) in classes.iter_mut().zip(sizes) {
+            *class = Class { slot_bytes, slots };
+        }
+        Geometry { classes }
+    }
 }
 
 // === impl Layout ===
@@ -136,8 +149,8 @@ impl Map {
         Ok(map)
     }
 
-    /// Maps a slab that is there; `None` if its making was interrupted.
-    pub(super) fn attach(file: File, node: u64) -> Result<Option<Map>> {
+    /// Maps the slab that a file's name says is there; `None` if its making was interrupted.
+    pub(super) fn attach(file: File, node: u64, id: SlabId) -> Result<Option<Map>> {
         let len = file.metadata().map_err(Error::io("looking at a slab"))?.len();
         let len = usize::try_from(len).unwrap_or(0);
         if len < PAGE {
@@ -146,7 +159,7 @@ impl Map {
         let raw = map_whole(&file, len)?;
         let geometry = Geometry { classes: [Class::default(); CLASSES] };
         let layout = Layout { geometry, ring_mask: 0, slots_from: [0; CLASSES], bytes: len };
-        let mut map = Map { raw, _file: file, layout, id: SlabId { shard: 0, start: 0 } };
+        let mut map = Map { raw, _file: file, layout, id };
         if map.word64(0).load(Ordering::Acquire) == 0 {
             return Ok(None);
         }
@@ -162,14 +175,10 @@ impl Map {
         if header.node != node {
             return Err(Error::Slab("of another node"));
         }
-        let mut classes = [Class::default(); CLASSES];
-        for (class, (bytes, slots)) in
-            classes.iter_mut().zip(header.slot_bytes.into_iter().zip(header.slots))
-        {
-            *class = Class { slot_bytes: bytes, slots };
+        map.layout = Layout::of(header.geometry())?;
+        if header.slab != id.number() {
+            return Err(Error::Slab("not the one that its file's name says"));
         }
-        map.layout = Layout::of(Geometry { classes })?;
-        map.id = SlabId::from_number(header.slab).ok_or(Error::Slab("no such shard"))?;
         if map.layout.bytes != len {
             return Err(Error::Slab("its length is not that of its geometry"));
         }

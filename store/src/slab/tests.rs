@@ -1,6 +1,7 @@
 use super::*;
 use crate::ending::Ending;
 use crate::error::Error;
+use crate::frame::tests::hex;
 use crate::record::{Head, Record, flag};
 use crate::tail::Tail;
 use std::path::PathBuf;
@@ -36,6 +37,38 @@ pub(crate) fn small() -> Geometry {
 
 fn head(key_id: u64) -> Head {
     Head { key_id, ..Head::default() }
+}
+
+/// Where in the file each line with something in it stands.
+fn dump(bytes: &[u8]) -> String {
+    let lines = bytes.chunks(16).enumerate().filter(|(_, line)| line.iter().any(|byte| *byte > 0));
+    lines.map(|(index, line)| format!("{:05x} {}", index * 16, hex(line))).collect()
+}
+
+#[test]
+fn version_1_is_what_it_was() {
+    let memory = Memory::new();
+    let (mut slab, mut collector) = memory.files().create(ID, small()).unwrap();
+    let [freed, done, priced, sent, open] = [1, 2, 3, 4, 5].map(|key_id| {
+        // The last is of the next size class.
+        let metadata = vec![b'x'; if key_id == 5 { 300 } else { 0 }];
+        let tail = Tail { model_asked: "m", metadata: &metadata, ..Tail::default() };
+        slab.open(&head(key_id), &tail).unwrap()
+    });
+    slab.done(freed, &head(1));
+    collector.take(|_| Ok(true)).unwrap();
+    collector.free().unwrap();
+    for slot in [&priced, &sent] {
+        slab.sent(slot, &head(4));
+        slab.note(slot, &[11, 12, 13, 14, 15, 16, 17, 18], 0x1919);
+    }
+    slab.price(&priced, &head(3));
+    slab.done(done, &Head { ending: Ending::Succeeded, ..head(2) });
+    let golden = include_str!("../../tests/golden/slab-v1.hex");
+    let file = std::fs::read(memory.0.join("slab-00003-0000000012")).unwrap();
+    assert_eq!(file.len(), 20_480);
+    assert_eq!(dump(&file), golden, "a change of the layout is a new version");
+    drop((open, sent, priced));
 }
 
 #[test]
@@ -160,6 +193,62 @@ fn a_slab_is_one_nodes_and_one_processes() {
     assert!(files.list().unwrap().is_empty());
     std::fs::write(&path, [7; 8192]).unwrap();
     assert!(matches!(files.open(ID), Err(Error::Slab(_))));
+}
+
+/// Writes into a slab behind everyone's back.
+pub(crate) fn damage(memory: &Memory, at: u64, bytes: &[u8]) {
+    let file = std::fs::File::options().write(true).open(memory.files().path(ID)).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, bytes, at).unwrap();
+}
+
+#[test]
+fn a_damaged_slab_is_collected_no_further() {
+    let (published, freed, ring) = (128, 192, 4096);
+    let most = u64::MAX.to_le_bytes();
+    // Whoever has been there all along goes by what it freed itself.
+    let cases = [
+        (&[published][..], [false, false]),
+        (&[freed], [true, false]),
+        (&[published, freed], [false, true]),
+    ];
+    for (places, sound) in cases {
+        let memory = Memory::new();
+        let (slab, early) = memory.files().create(ID, small()).unwrap();
+        places.iter().for_each(|place| damage(&memory, *place, &most));
+        let Ok(Opened::Live(late)) = memory.files().open(ID) else { panic!("alive") };
+        for (mut collector, sound) in [early, late].into_iter().zip(sound) {
+            assert_eq!(collector.pending(), 0);
+            assert_eq!(collector.take(|_| Ok(true)).is_ok(), sound, "{places:?}");
+            assert_eq!(collector.skip_to(u64::MAX).is_ok(), sound);
+            collector.free().unwrap();
+        }
+        drop(slab);
+    }
+    let memory = Memory::new();
+    let (mut slab, mut collector) = memory.files().create(ID, small()).unwrap();
+    assert!(slab.refuse(&head(1), &Tail::default()) && slab.refuse(&head(2), &Tail::default()));
+    // The second entry names the first slot: its record would be in the log twice.
+    damage(&memory, ring + 8, &0_u32.to_le_bytes());
+    let mut keys = Vec::new();
+    let taken = collector.take(|bytes| {
+        keys.push(Record::decode(bytes).unwrap().head.key_id);
+        Ok(true)
+    });
+    assert!(taken.is_err());
+    assert_eq!(keys, [1]);
+}
+
+#[test]
+fn a_slab_has_the_name_it_was_given() {
+    let memory = Memory::new();
+    let files = memory.files();
+    drop(files.create(ID, small()).unwrap());
+    // A copy would be recovered, and billed, once more.
+    let other = SlabId { start: 13, ..ID };
+    std::fs::copy(files.path(ID), files.path(other)).unwrap();
+    assert!(matches!(files.open(other), Err(Error::Slab(_))));
+    assert!(files.unrecovered().is_err());
+    assert!(matches!(files.open(ID), Ok(Opened::Dead(_))));
 }
 
 #[test]

@@ -112,13 +112,9 @@ pub struct KeyRow {
 // === impl KeyRow ===
 
 impl KeyRow {
-    pub(super) fn encode(&self) -> Result<Vec<u8>> {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         let models = self.models.as_deref().unwrap_or_default();
-        let within = self.name.len().max(self.prefix.len()) <= NAME_BYTES_MAX
-            && models.len() <= MODELS_MAX
-            && models.iter().all(|model| model.len() <= NAME_BYTES_MAX)
-            && self.budgets.len() <= BUDGETS_MAX;
-        if !within {
+        if !self.is_within_bounds() {
             return Err(Error::Row("keys: longer than a key may be"));
         }
         let flags = (u8::from(self.declared) * DECLARED) | (u8::from(self.strict) * STRICT);
@@ -147,7 +143,7 @@ impl KeyRow {
         Ok(out)
     }
 
-    pub(super) fn decode(id: u64, bytes: &[u8]) -> Option<KeyRow> {
+    pub(crate) fn decode(id: u64, bytes: &[u8]) -> Option<KeyRow> {
         let mut take = Take::new(bytes);
         if u8::take(&mut take)? != VERSION {
             return None;
@@ -194,7 +190,15 @@ impl KeyRow {
             budgets,
             models,
         };
-        (take.left() == 0).then_some(row)
+        (take.left() == 0 && row.is_within_bounds()).then_some(row)
+    }
+
+    fn is_within_bounds(&self) -> bool {
+        let models = self.models.as_deref().unwrap_or_default();
+        self.name.len().max(self.prefix.len()) <= NAME_BYTES_MAX
+            && models.len() <= MODELS_MAX
+            && models.iter().all(|model| model.len() <= NAME_BYTES_MAX)
+            && self.budgets.len() <= BUDGETS_MAX
     }
 }
 
@@ -217,9 +221,9 @@ fn option(out: &mut Vec<u8>, value: Option<u64>) {
 fn take_option(take: &mut Take<'_>) -> Option<Option<u64>> {
     let there = u8::take(take)?;
     let value = u64::take(take)?;
-    match there {
-        0 => Some(None),
-        1 => Some(Some(value)),
+    match (there, value) {
+        (0, 0) => Some(None),
+        (1, value) => Some(Some(value)),
         _ => None,
     }
 }

@@ -122,6 +122,13 @@ fn a_key_has_its_bounds() {
     for len in 0..bytes.len() {
         assert_eq!(KeyRow::decode(0, &bytes[..len]), None, "{len}");
     }
+    let mut long = KeyRow { name: "x".repeat(256), ..row(1) }.encode().unwrap();
+    long[35..37].copy_from_slice(&257_u16.to_le_bytes());
+    long.insert(37, b'x');
+    assert_eq!(KeyRow::decode(0, &long), None, "what cannot be written is not read");
+    let mut unused = KeyRow::default().encode().unwrap();
+    unused[56] = 1;
+    assert_eq!(KeyRow::decode(0, &unused), None, "nothing has no value");
     let none = KeyRow { models: Some(Vec::new()), ..row(1) };
     assert_eq!(KeyRow::decode(0, &none.encode().unwrap()), Some(none), "none is not all");
 }

@@ -75,6 +75,7 @@ const PACKAGE_TABLE: &[(&str, &[&str])] = &[
     ("bench", &["codec", "store", "tollgate"]),
     ("tests", &["codec", "store", "tollgate", "loadtest", "bench"]),
     ("codec/fuzz", &["codec"]),
+    ("store/fuzz", &["store"]),
 ];
 
 pub(crate) fn check(source: &Source) -> Vec<Finding> {
