@@ -168,10 +168,12 @@ mod tests {
             let row = rows.iter().find(|row| row.get(1) == Some(&&*name));
             let row = row.unwrap_or_else(|| panic!("no row about {name}"));
             assert_eq!(row[2], format!("`{ending:?}`"), "{name}");
-            let rule = releasing().into_iter().find(|(_, r)| r.unreported(ending) != Unreported::Charge);
+            let rule =
+                releasing().into_iter().find(|(_, r)| r.unreported(ending) != Unreported::Charge);
             let (rule, _) = rule.expect("every ending has a rule");
             // No answer has begun, so there is nothing that could have been left out.
-            let wanted = if ending == Ending::Exhausted { "–".to_owned() } else { format!("`{rule}`") };
+            let wanted =
+                if ending == Ending::Exhausted { "–".to_owned() } else { format!("`{rule}`") };
             assert_eq!(row[4], wanted, "{name}");
         }
     }

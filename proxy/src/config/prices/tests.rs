@@ -70,7 +70,8 @@ fn the_example_of_the_page_about_money_costs_what_the_list_says() {
     assert_eq!(price.cost(&usage).0, sum);
     // The strict hold counts input as its dearest kind.
     let dearest: Vec<String> = rows("input |").iter().map(|row| row[3].clone()).collect();
-    assert_eq!(dearest, [price.tiers[0].rates.input, price.tiers[0].rates.cache_write_1h].map(|r| r.to_string()));
+    let rates = price.tiers[0].rates;
+    assert_eq!(dearest, [rates.input, rates.cache_write_1h].map(|rate| rate.to_string()));
 }
 
 #[test]

@@ -124,14 +124,9 @@ fn the_example_of_the_page_about_money_is_held_as_it_says() {
         output: output[0][1],
         ..Rates::default()
     };
-    let price =
-        ModelPrice { tiers: vec![Tier { above_input: 0, rates }], ..ModelPrice::default() };
-    let demand = Demand {
-        ascii: 12_000,
-        non_ascii: 1_000,
-        max_tokens: Whole(8_192),
-        ..Demand::default()
-    };
+    let price = ModelPrice { tiers: vec![Tier { above_input: 0, rates }], ..ModelPrice::default() };
+    let demand =
+        Demand { ascii: 12_000, non_ascii: 1_000, max_tokens: Whole(8_192), ..Demand::default() };
     let terms = MoneyTerms::default();
     for (at, row) in ["hold", "strict hold"].into_iter().enumerate() {
         for part in [&input[at], &output[at]] {
