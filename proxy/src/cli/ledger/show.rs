@@ -92,8 +92,7 @@ fn ending(record: &Settled) -> String {
 fn why(record: &Settled) -> &'static str {
     match codes::name(record.error_code).unwrap_or_default() {
         "budget_exceeded" | "insufficient_quota" => {
-            "the budget: what is spent and the hold of this call are more than its limit; \
-             `keys show` says what is left"
+            "the budget: what is spent and this call's hold are above its limit; see `keys show`"
         }
         "budget_reserved" => "the budget: calls under way hold the rest of it for the moment",
         "price_unknown" => {
@@ -229,8 +228,8 @@ mod tests {
     #[test]
     fn a_refusal_says_why() {
         for (code, part) in [
-            ("budget_exceeded", "more than its limit"),
-            ("insufficient_quota", "more than its limit"),
+            ("budget_exceeded", "above its limit"),
+            ("insufficient_quota", "above its limit"),
             ("budget_reserved", "calls under way hold the rest"),
             ("price_unknown", "[price] fallback"),
             ("model_not_allowed", "list of models"),
