@@ -184,7 +184,7 @@ fn no_text_of_a_caller_makes_a_line_of_its_own() {
     assert_eq!(served.program.wait(), Some(0));
     let printed = served.program.out.wait_for_end();
     assert_eq!(printed.len(), records, "{printed:#?}");
-    for line in &printed {
+    for line in printed {
         let record: serde_json::Value = serde_json::from_str(line).expect("JSON");
         assert_eq!(record["model"], "m\n2026-01-01 INFO admin ok\u{1b}[2J");
     }
