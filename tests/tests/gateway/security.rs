@@ -36,26 +36,27 @@ fn is_plain(answer: &Answer) -> bool {
 #[test]
 fn no_text_of_a_body_becomes_a_field_of_an_answer() {
     let body = text(&row(CASES, "sec-header-inject"), "text").to_owned();
-    let named = body.replace("\"messages\"", "\"user\":\"u\\r\\nX-Evil: 1\",\"messages\"");
+    // The same text where it is not the model's name: that call is served.
+    let user = body.replace("\"messages\"", "\"user\":\"u\\r\\nX-Evil: 1\",\"messages\"");
+    let user = user.replace(r"x\r\nSet-Cookie: s=1\r\n\r\n<b>", "a");
+    assert_eq!(user, r#"{"model":"a","user":"u\r\nX-Evil: 1","messages":[]}"#);
+    let hints = "X-Session-Id: s\r\nX-Request-Id: r\r\n";
     let scenarios = [
-        // The usual provider takes every name: what it is asked has the name inside its body.
-        ("served", post("X-Session-Id: s\r\nX-Request-Id: r\r\n", &named)),
-        ("served", post("", &body)),
-        ("unknown", post("", &body).replace("/chat/completions", "/messages")),
-        ("unknown", post("", &named).replace("/chat/completions", "/messages")),
+        (400, post("", &body)),
+        (400, post(hints, &body)),
+        (400, post("", &body).replace("/chat/completions", "/messages")),
+        (200, post(hints, &user)),
     ]
-    .map(|(name, request)| (name, Scenario::plain(call(request), ok().as_bytes())));
-    transports::each_of(&scenarios, |name, outcome| {
+    .map(|(status, request)| (status, Scenario::plain(call(request), ok().as_bytes())));
+    transports::each_of(&scenarios, |&status, outcome| {
         outcome.assert_clean();
         let answer = outcome.answer();
+        assert_eq!((answer.status, outcome.forwarded()), (status, usize::from(status == 200)));
         assert!(is_plain(answer), "{answer:?}");
         assert_eq!((answer.count("set-cookie"), answer.count("x-evil")), (0, 0), "{answer:?}");
-        let served = *name == "served";
-        assert_eq!((answer.status == 200, outcome.forwarded() == 1), (served, served));
-        assert!(served || [400, 404].contains(&answer.status), "{answer:?}");
+        assert!(!answer.text().contains("s=1"), "{answer:?}");
         for asked in outcome.requests() {
-            assert_eq!((asked.count("set-cookie"), asked.count("x-evil")), (0, 0));
-            assert!(asked.text().contains(r"x\r\nSet-Cookie: s=1\r\n\r\n<b>"));
+            assert_eq!((asked.count("x-evil"), asked.text()), (0, user.clone()));
         }
     });
 }

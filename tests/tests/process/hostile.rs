@@ -165,41 +165,47 @@ fn no_text_of_a_caller_makes_a_line_of_its_own() {
     let (head, body) = good.split_once("\r\n\r\n").expect("a head");
     let length = format!("content-length: {}", body.len());
     assert!(head.contains(&length), "{head}");
-    // The case has neither messages nor a good key; with both it is served.
-    let told = text(&case, "text").replace(",\"user\"", ",\"messages\":[],\"user\"");
-    let head = head.replace(&length, &format!("content-length: {}", told.len()));
-    let strange = "user-agent: a\u{1b}[2J\u{2028}b\r\nx-session-id: s\u{2028}t";
-    let calls = [
-        format!("{head}\r\n\r\n{told}"),
-        format!("{head}\r\n{strange}\r\n\r\n{told}"),
-        format!("{}\r\n\r\n{told}", head.replace("/v1/", "/v1/%0a%1b[2J/")),
-    ];
-    let statuses = calls.map(|call| {
-        let answer = ask(served.data, &call);
+    // As stored its model's name is refused; without it the call is served, and the rest is kept.
+    let stored = text(&case, "text").to_owned();
+    let served_text = stored.replace(r"m\n2026-01-01 INFO admin ok\u001b[2J", r"m\u2028");
+    let served_text =
+        served_text.replace("\"user\":\"a", r#""messages":[],"user":"a\n2026 INFO\u001b[2J"#);
+    let strange = "user-agent: a\u{2028}b\r\nx-session-id: s\u{2028}t";
+    let call = |head: &str, body: &str| {
+        let head = head.replace(&length, &format!("content-length: {}", body.len()));
+        let answer = ask(served.data, &format!("{head}\r\n\r\n{body}"));
         answer.split(' ').nth(1).map(str::to_owned).unwrap_or_default()
-    });
-    assert_eq!((&*statuses[0], &*statuses[2]), ("200", "404"));
-    let records = 1 + usize::from(statuses[1] == "200");
+    };
+    let statuses = [
+        call(head, &stored),
+        call(&format!("{head}\r\n{strange}"), &served_text),
+        call(&format!("{head}\r\nuser-agent: a\u{1b}[2Jb"), &served_text),
+        call(&head.replace("/v1/", "/v1/%0a%1b[2J/"), &served_text),
+    ];
+    assert_eq!(statuses, ["400", "200", "400", "404"]);
     served.program.signal(Signal::TERM);
     assert_eq!(served.program.wait(), Some(0));
+    // A head that cannot be read, and a path that is none, belong to no key and have no record.
     let printed = served.program.out.wait_for_end();
-    assert_eq!(printed.len(), records, "{printed:#?}");
+    assert_eq!(printed.len(), 2, "{printed:#?}");
     for line in printed {
         let record: serde_json::Value = serde_json::from_str(line).expect("JSON");
-        assert_eq!(record["model"], "m\n2026-01-01 INFO admin ok\u{1b}[2J");
+        assert!(record["status"].is_number(), "{line}");
     }
     let listed = |command: &[&str]| {
         let output = tollgate(&folder, command).output().expect("it runs");
         assert_eq!(output.status.code(), Some(0));
         String::from_utf8(output.stdout).expect("text")
     };
-    let tail = listed(&["ledger", "tail"]);
-    assert_eq!(tail.lines().count(), 1 + records, "{tail}");
+    let tail = listed(&["ledger", "tail", "--ending", "succeeded"]);
+    assert_eq!(tail.lines().count(), 2, "{tail}");
     let id = tail.split_whitespace().last().expect("an id");
     let show = listed(&["ledger", "show", id]);
-    assert!(show.contains(r"m\n2026-01-01 INFO admin ok\u{1b}[2J"), "{show}");
+    for part in [r"m\u{2028}", r"s\u{2028}t", r"a\n2026 INFO\u{1b}[2J\u{2028}b"] {
+        assert!(show.contains(part), "{part} in {show}");
+    }
     let said = [served.program.err.wait_for_end().join("\n"), tail, show].concat();
-    for part in ["\u{1b}", "\u{2028}", "\n2026-01-01 INFO"] {
+    for part in ["\u{1b}", "\u{2028}", "\n2026"] {
         assert!(!said.contains(part), "{part:?} in {said}");
     }
 }
