@@ -120,7 +120,7 @@ budget_total = "9000000.00"
 budget_month = "9000000.00"
 expires = "2100-01-01T00:00:00Z"
 models = ["gpt-4o", "gpt-4.1*", "claude-sonnet-4*", "claude-opus-4*", "gemini-2.5-pro", "o4-mini",
-    "openai/gpt-5", "standin/ok"]'
+    "openai/gpt-5", "standin/*"]'
 }
 start_bare() { serve_tollgate 'enabled = false' ''; }
 
@@ -136,7 +136,7 @@ state_dir = "$work/tollgate/state"
 data = "$address"
 admin = "127.0.0.1:$admin"
 [shards]
-count = 1
+count = ${shards:-1}
 driver = "${TOLLGATE_DRIVER:-auto}"
 [[provider]]
 name = "standin"
