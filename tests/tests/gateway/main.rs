@@ -53,6 +53,8 @@ mod replay;
 #[cfg(test)]
 mod retry;
 #[cfg(test)]
+mod security;
+#[cfg(test)]
 mod seeds;
 #[cfg(test)]
 mod stream_life;

@@ -46,12 +46,7 @@ fn estimate(call: &Call<'_>, status: u16, ending: Ending) -> Estimate {
         // An error has used nothing, unless it says so.
         return Estimate::Nothing;
     }
-    let rule = match ending {
-        Ending::Succeeded => call.endings.succeeded_unreported,
-        Ending::ClientLeft => call.endings.left_unreported,
-        _ => call.endings.broken_unreported,
-    };
-    match rule {
+    match call.endings.unreported(ending) {
         Unreported::Charge => Estimate::Passed,
         Unreported::Release => Estimate::Released,
     }
