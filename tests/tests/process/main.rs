@@ -16,6 +16,8 @@ mod kill_streams;
 #[cfg(test)]
 mod ledger;
 #[cfg(test)]
+mod over;
+#[cfg(test)]
 mod program;
 #[cfg(test)]
 mod serve;
