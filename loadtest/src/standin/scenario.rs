@@ -189,6 +189,8 @@ pub(super) struct Completion {
     pub(super) completion_tokens: u64,
     pub(super) cached_tokens: u64,
     pub(super) finish_reason: String,
+    /// Tool calls behind the text.
+    pub(super) calls: Amount,
     /// Further members of the answer, as JSON text with a leading comma.
     pub(super) members: String,
 }
@@ -202,6 +204,7 @@ impl Default for Completion {
             completion_tokens: 64,
             cached_tokens: 0,
             finish_reason: "stop".to_owned(),
+            calls: Amount::Fixed(0),
             members: String::new(),
         }
     }

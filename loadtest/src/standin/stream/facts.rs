@@ -20,7 +20,10 @@ pub(super) struct Facts<'a> {
     pub(super) model: String,
     /// Text of each content event, as the inside of a JSON string.
     pub(super) texts: Vec<String>,
+    /// Content events of each tool call …
     pub(super) tools: usize,
+    /// … and how many there are.
+    pub(super) calls: usize,
     pub(super) pings: usize,
     /// The content event that carries running usage.
     pub(super) middle: Option<usize>,
@@ -36,7 +39,8 @@ impl<'a> Facts<'a> {
         let events = call.events.map_or_else(|| stream.events.value(call), Ok)?;
         let bytes = call.text.map_or_else(|| stream.text_bytes.value(call), Ok)?;
         let (tools, pings) = (stream.tools.value(call)?, stream.pings.value(call)?);
-        for count in [events, tools, pings] {
+        let calls = if tools == 0 { 0 } else { stream.calls.value(call)? };
+        for count in [events, tools.saturating_mul(calls), pings] {
             if count > EVENTS_MAX {
                 return Err(format!("{count} events are above {EVENTS_MAX}"));
             }
@@ -58,6 +62,7 @@ impl<'a> Facts<'a> {
             middle: (stream.usage_middle && !texts.is_empty()).then_some(texts.len() / 2),
             texts,
             tools: usize::try_from(tools).unwrap_or(0),
+            calls: usize::try_from(calls).unwrap_or(0),
             pings: usize::try_from(pings).unwrap_or(0),
             usage: Usage {
                 prompt_tokens: stream.prompt_tokens,

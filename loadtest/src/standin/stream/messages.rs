@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::chat::arguments;
 use super::event::{Event, Kind};
 use super::facts::Facts;
 use super::shape::{Fault, Padded};
 use crate::standin::completion::stop_reason;
 use crate::standin::script::Usage;
+use crate::standin::tool;
 
 /// All events of a stream that goes well.
 pub(super) fn events(facts: &Facts<'_>) -> Vec<Event> {
@@ -39,7 +39,9 @@ pub(super) fn events(facts: &Facts<'_>) -> Vec<Event> {
         events.push(block_stop(0));
         block = 1;
     }
-    tool(facts, block, &mut events);
+    for call in 0..facts.calls {
+        tool_use(facts, call, block + call, &mut events);
+    }
     if !facts.stream.finish_reason.is_empty() {
         events.push(finish(facts));
     }
@@ -62,14 +64,13 @@ fn message_start(facts: &Facts<'_>) -> Event {
     Event::named(Kind::Preamble, "message_start", &data).with_usage(usage, false)
 }
 
-fn tool(facts: &Facts<'_>, block: usize, events: &mut Vec<Event>) {
-    if facts.tools == 0 {
-        return;
-    }
-    let start = r#"{"type":"tool_use","id":"toolu_standin","name":"look_up","input":{}}"#;
-    events.push(block_start(block, start));
+fn tool_use(facts: &Facts<'_>, call: usize, block: usize, events: &mut Vec<Event>) {
+    let start = json!({
+        "type": "tool_use", "id": tool::id("toolu", call), "name": tool::NAME, "input": {},
+    });
+    events.push(block_start(block, &start.to_string()));
     for n in 0..facts.tools {
-        let part = json!(arguments(n, facts.tools));
+        let part = json!(tool::arguments(n, facts.tools));
         let inner = format!(r#"{{"type":"input_json_delta","partial_json":{part}}}"#);
         events.push(delta(block, &inner));
     }

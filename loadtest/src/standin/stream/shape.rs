@@ -32,6 +32,8 @@ pub(crate) struct Stream {
     pub(crate) words: String,
     /// Content events of a tool call behind the text.
     pub(crate) tools: Amount,
+    /// Tool calls of so many events each, one behind the other.
+    pub(crate) calls: Amount,
     /// Comments (chat) or `ping` events (messages) before the first content event …
     pub(crate) pings: Amount,
     /// … and one before every so many content events.
@@ -83,6 +85,7 @@ impl Default for Stream {
             text_bytes: Amount::Fixed(24),
             words: "The toll is counted once and the road stays open. ".to_owned(),
             tools: Amount::Fixed(0),
+            calls: Amount::Fixed(1),
             pings: Amount::Fixed(0),
             ping_every: 0,
             finish_reason: "stop".to_owned(),
