@@ -220,6 +220,8 @@ fn streamed(
         events: Amount::Fixed(events),
         tools: Amount::Fixed(pieces),
         calls: completion.calls.clone(),
+        tool: completion.tool.clone(),
+        input: completion.input.clone(),
         finish_reason: completion.finish_reason.clone(),
         usage: if completion.usage { Report::Asked } else { Report::Never },
         prompt_tokens: completion.prompt_tokens,
@@ -269,6 +271,8 @@ fn called(stream: &Stream, call: Call<'_>) -> Result<Completion, String> {
     }
     Ok(Completion {
         calls: stream.calls.clone(),
+        tool: stream.tool.clone(),
+        input: stream.input.clone(),
         finish_reason: stream.finish_reason.clone(),
         ..Completion::default()
     })

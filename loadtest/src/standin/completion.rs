@@ -103,11 +103,12 @@ fn around_content(
             usage.cached_tokens,
         )
     });
+    let given = completion.input.as_deref();
     let call = |n| {
         json!({
             "id": tool::id("call", n),
             "type": "function",
-            "function": { "name": tool::NAME, "arguments": tool::whole() },
+            "function": { "name": completion.tool, "arguments": tool::whole(given) },
         })
     };
     let called: Vec<_> = (0..calls).map(call).collect();
@@ -143,9 +144,9 @@ fn around_text(
         )
     });
     let call = |n| {
-        let input = tool::whole();
-        let id = json!(tool::id("toolu", n));
-        format!(r#",{{"type":"tool_use","id":{id},"name":"{}","input":{input}}}"#, tool::NAME)
+        let input = tool::whole(completion.input.as_deref());
+        let (id, name) = (json!(tool::id("toolu", n)), json!(completion.tool));
+        format!(r#",{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#)
     };
     let called: String = (0..calls).map(call).collect();
     let after = format!(

@@ -12,17 +12,29 @@ pub(super) fn id(manner: &str, call: usize) -> String {
     if call == 0 { format!("{manner}_standin") } else { format!("{manner}_standin_{call}") }
 }
 
-/// The `n`th of `all` pieces of a call's arguments.
-pub(super) fn arguments(n: usize, all: usize) -> &'static str {
-    match n {
-        _ if all == 1 => "{}",
-        0 => "{\"road\":\"",
-        _ if n + 1 == all => "\"}",
-        _ => "toll ",
+/// The arguments of a call in so many pieces: those given, or the usual ones.
+pub(super) fn pieces(given: Option<&str>, count: usize) -> Vec<String> {
+    match given {
+        None => (0..count).map(|n| usual(n, count).to_owned()).collect(),
+        Some(given) => {
+            let letters: Vec<char> = given.chars().collect();
+            let place = |n: usize| letters.len() * n / count;
+            (0..count).map(|n| letters[place(n)..place(n + 1)].iter().collect()).collect()
+        }
     }
 }
 
-/// All of a call's arguments, as JSON.
-pub(super) fn whole() -> String {
-    (0..PIECES).map(|n| arguments(n, PIECES)).collect()
+/// All arguments of a call, as JSON.
+pub(super) fn whole(given: Option<&str>) -> String {
+    pieces(given, PIECES).concat()
+}
+
+/// The `n`th of `count` pieces of the usual arguments.
+fn usual(n: usize, count: usize) -> &'static str {
+    match n {
+        _ if count == 1 => "{}",
+        0 => "{\"road\":\"",
+        _ if n + 1 == count => "\"}",
+        _ => "toll ",
+    }
 }

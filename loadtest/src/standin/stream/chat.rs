@@ -10,7 +10,7 @@ use crate::standin::tool;
 
 /// All events of a stream that goes well.
 pub(super) fn events(facts: &Facts<'_>) -> Vec<Event> {
-    let mut events = Vec::with_capacity(facts.texts.len() + facts.tools + 8);
+    let mut events = Vec::with_capacity(facts.texts.len() + facts.arguments.len() + 8);
     if facts.stream.opening {
         let delta = r#"{"role":"assistant","content":"","refusal":null}"#;
         events.push(chunk(facts, Kind::Preamble, delta, "null"));
@@ -31,7 +31,7 @@ pub(super) fn events(facts: &Facts<'_>) -> Vec<Event> {
         }
     }
     for call in 0..facts.calls {
-        let parts = (0..facts.tools).map(|n| tool(call, n, facts));
+        let parts = (0..facts.arguments.len()).map(|n| tool(call, n, facts));
         events.extend(parts.map(|delta| chunk(facts, Kind::Content, &delta, "null")));
     }
     finish(facts, &mut events);
@@ -116,13 +116,12 @@ fn told(usage: Usage) -> String {
 
 /// The `n`th delta of a tool call, whose arguments are JSON once all are there.
 fn tool(call: usize, n: usize, facts: &Facts<'_>) -> String {
-    let part = json!(tool::arguments(n, facts.tools));
+    let part = json!(facts.arguments[n]);
     if n == 0 {
-        let id = json!(tool::id("call", call));
+        let (id, name) = (json!(tool::id("call", call)), json!(facts.stream.tool));
         return format!(
             "{{\"tool_calls\":[{{\"index\":{call},\"id\":{id},\"type\":\"function\",\
-             \"function\":{{\"name\":\"{}\",\"arguments\":{part}}}}}]}}",
-            tool::NAME,
+             \"function\":{{\"name\":{name},\"arguments\":{part}}}}}]}}"
         );
     }
     format!(r#"{{"tool_calls":[{{"index":{call},"function":{{"arguments":{part}}}}}]}}"#)

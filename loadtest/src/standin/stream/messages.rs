@@ -11,10 +11,10 @@ use crate::standin::tool;
 
 /// All events of a stream that goes well.
 pub(super) fn events(facts: &Facts<'_>) -> Vec<Event> {
-    let mut events = Vec::with_capacity(facts.texts.len() + facts.tools + 16);
+    let mut events = Vec::with_capacity(facts.texts.len() + facts.arguments.len() + 16);
     if facts.stream.opening {
         events.push(message_start(facts));
-        if !facts.texts.is_empty() || facts.tools == 0 {
+        if !facts.texts.is_empty() || facts.calls == 0 {
             let block = r#"{"type":"text","text":""}"#;
             events.push(block_start(0, block));
         }
@@ -35,7 +35,7 @@ pub(super) fn events(facts: &Facts<'_>) -> Vec<Event> {
         events.push(delta(0, &format!(r#"{{"type":"text_delta","text":"{text}{padding}"}}"#)));
     }
     let mut block = 0;
-    if facts.stream.opening && (!facts.texts.is_empty() || facts.tools == 0) {
+    if facts.stream.opening && (!facts.texts.is_empty() || facts.calls == 0) {
         events.push(block_stop(0));
         block = 1;
     }
@@ -66,11 +66,11 @@ fn message_start(facts: &Facts<'_>) -> Event {
 
 fn tool_use(facts: &Facts<'_>, call: usize, block: usize, events: &mut Vec<Event>) {
     let start = json!({
-        "type": "tool_use", "id": tool::id("toolu", call), "name": tool::NAME, "input": {},
+        "type": "tool_use", "id": tool::id("toolu", call), "name": facts.stream.tool, "input": {},
     });
     events.push(block_start(block, &start.to_string()));
-    for n in 0..facts.tools {
-        let part = json!(tool::arguments(n, facts.tools));
+    for part in &facts.arguments {
+        let part = json!(part);
         let inner = format!(r#"{{"type":"input_json_delta","partial_json":{part}}}"#);
         events.push(delta(block, &inner));
     }

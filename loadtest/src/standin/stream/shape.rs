@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::standin::scenario::{Amount, Framing, Text};
+use crate::standin::tool;
 
 /// One stream. Asked for whole, it is answered by a completion of the same usage.
 #[derive(Clone, Debug, Deserialize)]
@@ -34,6 +35,10 @@ pub(crate) struct Stream {
     pub(crate) tools: Amount,
     /// Tool calls of so many events each, one behind the other.
     pub(crate) calls: Amount,
+    /// The tool that is called …
+    pub(crate) tool: String,
+    /// … and what it is called with, as JSON text in place of the usual.
+    pub(crate) input: Option<String>,
     /// Comments (chat) or `ping` events (messages) before the first content event …
     pub(crate) pings: Amount,
     /// … and one before every so many content events.
@@ -86,6 +91,8 @@ impl Default for Stream {
             words: "The toll is counted once and the road stays open. ".to_owned(),
             tools: Amount::Fixed(0),
             calls: Amount::Fixed(1),
+            tool: tool::NAME.to_owned(),
+            input: None,
             pings: Amount::Fixed(0),
             ping_every: 0,
             finish_reason: "stop".to_owned(),
