@@ -25,6 +25,7 @@ mod script;
 mod server;
 mod stream;
 mod tally;
+mod tool;
 #[cfg(test)]
 mod tests;
 
