@@ -15,6 +15,7 @@ pub mod snapshot;
 
 mod base_url;
 mod compile;
+mod environment;
 mod file;
 mod keys;
 mod models;
@@ -29,6 +30,7 @@ mod tls;
 
 pub use compile::Config;
 pub use env::{Env, ProcessEnv};
+pub use environment::{ENVIRONMENT, from_environment};
 pub use findings::{ConfigErrors, Finding};
 pub use keys::DeclaredKey;
 pub use ledger::LedgerSettings;

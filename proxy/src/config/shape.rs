@@ -166,6 +166,7 @@ pub const DEADLINES: Shape = Shape {
         read("client_idle"),
         read("write_stall"),
         read("pooled"),
+        read("drain_notice"),
         read("drain"),
         read("heartbeat"),
     ],

@@ -258,7 +258,7 @@ fn head<I: Io>(
                 route: Some(request.route),
                 dialect: request.route.dialect(),
                 is_head: request.is_head,
-                close: !request.keep_alive,
+                close: !request.keep_alive || shard.noticed.get(),
                 is_10: request.minor == 0,
             };
             Some(Next::Request(request, origin))
@@ -280,7 +280,10 @@ fn refused_origin<I: Io>(shard: &Shard<I>, bytes: &[u8], head: &RequestHead) -> 
     let ends_here = head.framing == Framing::None && !head.upgrade;
     Origin {
         is_head: head.method == Method::Head,
-        close: !head.keep_alive || !ends_here || head.method == Method::Connect,
+        close: !head.keep_alive
+            || !ends_here
+            || head.method == Method::Connect
+            || shard.noticed.get(),
         is_10: head.minor == 0,
         route,
         ..origin(shard, dialect)

@@ -41,8 +41,9 @@ pub(super) async fn answer<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     refusal: Refusal,
-    to: Origin,
+    mut to: Origin,
 ) -> After {
+    to.close |= shard.draining.get();
     let face = refusal.face_in(to.dialect);
     shard.counters.refused(face.code);
     let mut out = shard.buffers.take();

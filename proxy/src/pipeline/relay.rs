@@ -313,7 +313,7 @@ fn finish_head<I: Io>(
         ClientFraming::Chunked => push(out, b"transfer-encoding", b"chunked"),
         ClientFraming::Close => {}
     }
-    write_connection(out, close, call.origin.is_10);
+    write_connection(out, close || shard.draining.get(), call.origin.is_10);
     out.extend_from_slice(b"\r\n");
 }
 

@@ -163,9 +163,19 @@ impl Node {
         Ok(())
     }
 
+    /// Tells every shard that the node will stop: it is not ready from now on.
+    pub fn notice(&self) {
+        self.post.tell(|| Letter::Notice);
+    }
+
     /// Asks every shard to take no more connections and to end when its exchanges have.
     pub fn begin_drain(&self) {
         self.post.tell(|| Letter::Drain);
+    }
+
+    /// Asks every shard to end now: exchanges under way are told so, settled and cut.
+    pub fn cut(&self) {
+        self.post.tell(|| Letter::Cut);
     }
 
     /// Shards that have ended.

@@ -38,8 +38,9 @@ const SWEEP_TICKS: u64 = 10;
 /// Nanoseconds of the second in which refusals are counted together.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Ticks that idle connections have to end after a drain; on a starved core one is not enough.
-const LAST_TICKS: u32 = 5;
+/// Ticks that connections have to end after a drain: idle ones need one, what was cut needs as many
+/// as a thousand streams take to be told and settled on a starved core.
+const LAST_TICKS: u32 = 20;
 
 /// What a shard is made of, before it has a thread.
 pub struct Setup {
@@ -134,6 +135,7 @@ pub fn shard<I: Io>(io: I, setup: Setup) -> Rc<Shard<TlsIo<I>>> {
         refused: RefCell::new(RefusedBook::new(setup.shards)),
         records: setup.records,
         ticked: Cell::new(now),
+        noticed: Cell::new(false),
         draining: Cell::new(false),
         cut: Cell::new(false),
         drains: Cell::new(0),
@@ -166,7 +168,7 @@ pub async fn serve<I: Io>(shard: Rc<Shard<I>>, listener: I::Listener, mailbox: M
             }
             let drain = shard.snapshot.pin().deadlines.drain.as_nanos() as u64;
             let by = *drain_by.get_or_insert_with(|| now.mono.0.saturating_add(drain));
-            if shard.busy.get() == 0 || now.mono.0 >= by {
+            if shard.busy.get() == 0 || now.mono.0 >= by || shard.cut.get() {
                 return last_turns(&shard).await;
             }
         }
@@ -200,7 +202,16 @@ fn take_in<I: Io>(shard: &Shard<I>, letter: Letter) {
         }
         Letter::Addresses(addresses) => *shard.addresses.borrow_mut() = addresses,
         Letter::Identity(tls) => *shard.identity.borrow_mut() = Some(tls),
-        Letter::Drain => shard.draining.set(true),
+        Letter::Notice => shard.noticed.set(true),
+        Letter::Drain => {
+            shard.noticed.set(true);
+            shard.draining.set(true);
+        }
+        Letter::Cut => {
+            shard.noticed.set(true);
+            shard.draining.set(true);
+            shard.cut.set(true);
+        }
     }
 }
 

@@ -72,6 +72,8 @@ pub struct Shard<I: Io> {
     pub records: Option<Arc<ArrayQueue<Settled>>>,
     /// Both clocks at the last tick.
     pub ticked: Cell<Now>,
+    /// The node will stop: clients are to go elsewhere for their next request.
+    pub noticed: Cell<bool>,
     /// Accept no more; finish what is under way.
     pub draining: Cell<bool>,
     /// The time to finish is over: what is under way ends now.
