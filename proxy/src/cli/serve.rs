@@ -5,17 +5,17 @@
 //! in `serve/told.rs`, how it ends in `serve/stopping.rs`.
 
 mod clients;
+mod logs;
 mod stopping;
 mod told;
 
 use super::{EXIT_FAILED, EXIT_UNUSABLE, FILE, descriptors, output};
 use crate::admin::socket::Socket;
 use crate::admin::{self, Watched};
+use crate::config::log::Access;
 use crate::config::{self, Config, ProcessEnv};
 use crate::control::certificates::{self, Said};
 use crate::control::desk::{Desk, Log};
-use crate::control::printing::Printer;
-use crate::control::receipt::{self, Names};
 use crate::control::resolver;
 use crate::control::signals::{Hangup, Signals};
 use crate::io::tls::ServerTls;
@@ -82,7 +82,8 @@ fn serve(config: &Config, arguments: &Arguments) -> io::Result<u8> {
     let admin = std::net::TcpListener::bind(config.listen_admin)
         .map_err(|error| at("admin", config.listen_admin, &error))?;
     admin.set_nonblocking(true)?;
-    let options = Options { keep_records: arguments.print_records, pin: !arguments.no_pin };
+    let access = logs::access(config, arguments.print_records);
+    let options = Options { keep_records: logs::keep(config, &access), pin: !arguments.no_pin };
     let node = Node::start(config, &options).map_err(|error| match error {
         StartError::Io(error) => at("data", config.listen_data, &error),
         error => io::Error::other(error),
@@ -112,7 +113,9 @@ async fn control(
     let upstreams = move || upstreams::states(&snapshot, clock::mono());
     let watched = Arc::new(watched.with_upstreams(Box::new(upstreams)));
     let desk = open_desk(config, &node)?;
-    let printer = arguments.print_records.then(|| print_records(config, &node)).transpose()?;
+    let access = logs::access(config, arguments.print_records);
+    let output_is_taken = access == Access::Output;
+    let printer = logs::start(config, &node, access, watched.lines_lost())?;
     let admin_address = admin.local_addr()?;
     tokio::spawn(admin::serve(tokio::net::TcpListener::from_std(admin)?, watched.clone()));
     let post = node.post.clone();
@@ -123,7 +126,7 @@ async fn control(
     let first = told::first_key(&node, clock::now().wall).map_err(io::Error::other)?;
     told::start(config, &node, limit, admin_address);
     if let Some(text) = first {
-        told::tell_first_key(&text, arguments.print_records);
+        told::tell_first_key(&text, output_is_taken);
     }
     let code = stopping::until(node, &watched, signals, printer, &config.snapshot.deadlines).await;
     // Asked before its end, the desk removes its socket.
@@ -141,11 +144,9 @@ fn follow_certificates(config: &Config, node: &Node) -> io::Result<()> {
     let hangup = Hangup::install()?;
     let post = node.post.clone();
     let publish = move |tls: &Arc<ServerTls>| post.tell(|| Letter::Identity(tls.clone()));
-    let tell = |said: Said| {
-        match said {
-            Said::Taken(text) => told::line("certificate", &text),
-            Said::Refused(text) => told::line("warning", &text),
-        }
+    let tell = |said: Said| match said {
+        Said::Taken(text) => told::line("certificate", &text),
+        Said::Refused(text) => told::line("warning", &text),
     };
     tokio::spawn(certificates::follow(listen, hangup, ProcessEnv, publish, tell));
     Ok(())
@@ -172,14 +173,4 @@ fn open_desk(config: &Config, node: &Node) -> io::Result<Option<JoinHandle<io::R
     };
     let desk = Desk::new(books.keys.clone(), Some(log), clock::now);
     Ok(Some(tokio::spawn(socket.serve(Arc::new(desk)))))
-}
-
-fn print_records(config: &Config, node: &Node) -> io::Result<Printer> {
-    let names = Names::of(&config.snapshot, &node.keys);
-    let records = node.records.clone();
-    Printer::start(
-        move |each| records.take(each),
-        move |record| receipt::json_line(record, &names),
-        output::print,
-    )
 }

@@ -6,6 +6,7 @@ use super::file::{self, File};
 use super::findings::{Finding, Findings, Text, quoted};
 use super::keys::{self, DeclaredKey};
 use super::ledger::{self, LedgerSettings};
+use super::log::{self, LogSettings};
 use super::names::{choice, token};
 use super::prices;
 use super::resilience;
@@ -70,6 +71,8 @@ pub struct Config {
     pub driver: Choice,
     /// Where records are kept; `None` for a node that keeps none.
     pub ledger: Option<LedgerSettings>,
+    /// What is logged.
+    pub log: LogSettings,
     /// What is allowed and probably not meant.
     pub warnings: Vec<Finding>,
 }
@@ -125,6 +128,7 @@ pub(super) fn compile(
         shards,
         driver,
         ledger,
+        log: log::settings(&file.log, folder, findings),
         warnings: Vec::new(),
     })
 }

@@ -103,9 +103,7 @@ fn leads_elsewhere(config: Config, env: &dyn Env) -> Result<Config, ConfigErrors
     let here = config.listen_data;
     let itself = config.snapshot.providers.iter().find(|provider| match &provider.host {
         Host::Address(address) => is_here(*address, here),
-        Host::Name(name) => {
-            name.eq_ignore_ascii_case("localhost") && provider.port == here.port()
-        }
+        Host::Name(name) => name.eq_ignore_ascii_case("localhost") && provider.port == here.port(),
     });
     let known = itself.and_then(|provider| KNOWN.iter().find(|k| *k.kind == *provider.name));
     let Some(known) = known.filter(|known| said(env, known.base_url).is_some()) else {

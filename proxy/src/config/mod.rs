@@ -8,6 +8,7 @@ pub mod check;
 pub mod env;
 pub mod findings;
 pub mod ledger;
+pub mod log;
 pub mod outline;
 pub mod prices;
 pub mod shape;

@@ -8,6 +8,7 @@ use super::client::{Client, Presence, SCRATCH_KEPT};
 use super::held::Held;
 use super::parse::{self, Kept, Request};
 use super::refuse::{self, Origin};
+use super::tracing::Fresh;
 use super::{After, local, routes, settle};
 use crate::exchange::call::{Dialect, Route};
 use crate::exchange::ids::RequestId;
@@ -250,6 +251,7 @@ fn head<I: Io>(
         caller_id: &mut client.caller_id,
         session: &mut client.session,
         caller: &mut client.caller,
+        fresh: Fresh { trace: [shard.spans.wide(), shard.spans.wide()], span: shard.spans.wide() },
     };
     match parse::request(&client.inbox, &head, &fields, max, kept) {
         Ok(request) => {

@@ -6,6 +6,8 @@ mod check;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
+mod first;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod keys;
@@ -19,5 +21,7 @@ mod ledger;
 mod program;
 #[cfg(test)]
 mod serve;
+#[cfg(test)]
+mod stopping;
 #[cfg(test)]
 mod tls;
