@@ -76,6 +76,7 @@ pub(super) fn write(out: &mut Vec<u8>, refusal: Refusal, to: &Origin, caller_id:
     }
     if refusal == Refusal::UpgradeRequired {
         line(out, b"upgrade", b"HTTP/1.1");
+        line(out, b"connection", b"upgrade");
     }
     if let Some(seconds) = face.retry_after_s {
         out.extend_from_slice(b"retry-after: ");

@@ -61,6 +61,8 @@ mod streams;
 #[cfg(test)]
 mod tls;
 #[cfg(test)]
+mod traces;
+#[cfg(test)]
 mod upstreams;
 
 use gateway_tests::scenario::{Step, send};

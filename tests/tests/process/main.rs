@@ -18,6 +18,8 @@ mod kill_streams;
 #[cfg(test)]
 mod ledger;
 #[cfg(test)]
+mod logs;
+#[cfg(test)]
 mod program;
 #[cfg(test)]
 mod serve;

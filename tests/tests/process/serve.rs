@@ -82,6 +82,11 @@ pub(crate) fn serve_in(
     Served { data: parse(&data), admin: parse(&admin), program }
 }
 
+/// The usual configuration with `more` behind it, for whoever starts a program in another way.
+pub(crate) fn write_usual(folder: &Path, more: &str, standin: &Standin) {
+    write_configuration(folder, &(configuration(standin.addr(), "auto") + more));
+}
+
 fn write_configuration(folder: &Path, text: &str) {
     std::fs::write(folder.join("tollgate.toml"), text).expect("it can be written");
     std::fs::write(folder.join("credential"), "sk-secret-of-the-provider\n").expect("likewise");

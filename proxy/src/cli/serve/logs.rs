@@ -143,6 +143,15 @@ impl Logs {
     }
 }
 
+impl Drop for Logs {
+    /// What the last second had no line for.
+    fn drop(&mut self) {
+        if let Some(trouble) = &mut self.trouble {
+            trouble.turn(u64::MAX, &mut tell);
+        }
+    }
+}
+
 fn tell(trouble: &str) {
     line("error", trouble);
 }
