@@ -71,7 +71,7 @@ wire_struct! {
         pub team_id: u32,
         /// Its project; 0 = none.
         pub project_id: u32,
-        /// Place of the route in the configuration.
+        /// What was asked for, by the number of its route; 0 = unknown.
         pub route_id: u16,
         /// Provider that served, or was tried last.
         pub provider_id: u16,

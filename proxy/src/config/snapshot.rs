@@ -161,6 +161,9 @@ pub struct Deadlines {
     pub write_stall: Duration,
     /// Oldest pooled upstream connection that is used again.
     pub pooled: Duration,
+    /// How long a stopping node still takes connections while it says that it is not ready; zero
+    /// if nobody asks it.
+    pub drain_notice: Duration,
     /// How long a stopping node waits for exchanges in flight.
     pub drain: Duration,
     /// A stream without a byte to the client, until a heartbeat is sent; shorter than
@@ -181,6 +184,7 @@ impl Default for Deadlines {
             client_idle: s(300),
             write_stall: s(60),
             pooled: s(60),
+            drain_notice: s(0),
             drain: s(900),
             heartbeat: s(10),
         }

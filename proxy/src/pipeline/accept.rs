@@ -8,6 +8,7 @@ use super::client::{Client, Presence, SCRATCH_KEPT};
 use super::held::Held;
 use super::parse::{self, Kept, Request};
 use super::refuse::{self, Origin};
+use super::tracing::Fresh;
 use super::{After, local, routes, settle};
 use crate::exchange::call::{Dialect, Route};
 use crate::exchange::ids::RequestId;
@@ -276,6 +277,7 @@ fn head<I: Io>(
         caller_id: &mut client.caller_id,
         session: &mut client.session,
         caller: &mut client.caller,
+        fresh: Fresh { trace: [shard.spans.wide(), shard.spans.wide()], span: shard.spans.wide() },
     };
     match parse::request(&client.inbox, &head, &fields, max, kept) {
         Ok(request) => {
@@ -284,7 +286,7 @@ fn head<I: Io>(
                 route: Some(request.route),
                 dialect: request.route.dialect(),
                 is_head: request.is_head,
-                close: !request.keep_alive,
+                close: !request.keep_alive || shard.noticed.get(),
                 is_10: request.minor == 0,
             };
             Some(Next::Request(request, origin))
@@ -306,7 +308,10 @@ fn refused_origin<I: Io>(shard: &Shard<I>, bytes: &[u8], head: &RequestHead) -> 
     let ends_here = head.framing == Framing::None && !head.upgrade;
     Origin {
         is_head: head.method == Method::Head,
-        close: !head.keep_alive || !ends_here || head.method == Method::Connect,
+        close: !head.keep_alive
+            || !ends_here
+            || head.method == Method::Connect
+            || shard.noticed.get(),
         is_10: head.minor == 0,
         route,
         ..origin(shard, dialect)

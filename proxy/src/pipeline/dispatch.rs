@@ -146,7 +146,8 @@ async fn attempt<I: Io>(
     let mut upstream = connection(shard, client, call, provider, fresh).await?;
     let mut outgoing = Outgoing::new(shard.buffers.take());
     let buffers: &Buffers = &shard.buffers;
-    write_request((&mut outgoing, buffers), client, request, call, provider, held.record.attempts);
+    let number = (held.record.attempts, shard.spans.wide());
+    write_request((&mut outgoing, buffers), client, request, call, provider, number);
     settle::sent(shard, held);
     let begun = shard.mono();
     let outcome = exchange(shard, client, call, held, &mut upstream, &mut outgoing).await;

@@ -240,6 +240,7 @@ fn head(
 ) -> Head {
     let mut head = Head {
         request_id: origin.id.0,
+        route_id: origin.route.map_or(0, Route::number),
         dialect: origin.dialect.number(),
         opened_unix_ms: now.wall.0,
         snapshot_version: snapshot.version,

@@ -26,7 +26,7 @@ use super::held::Held;
 use super::open::Call;
 use super::refuse::write_connection;
 use super::walking::{Failed, Walking};
-use super::{After, leaving, settle, standing};
+use super::{After, leaving, settle, standing, tracing};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::govern::fault::Answered;
 use crate::govern::walk::{self, AttemptEnd, Fault};
@@ -142,7 +142,10 @@ async fn pass<I: Io>(
 ) -> Delivered {
     call.received.let_go();
     let incoming = passage.incoming();
-    let own = incoming.begun.since(call.complete) + shard.mono().since(incoming.arrived);
+    let now = shard.mono();
+    let own = incoming.begun.since(call.complete) + now.since(incoming.arrived);
+    held.record.first_content_us =
+        u32::try_from(now.since(incoming.begun) / 1000).unwrap_or(u32::MAX);
     held.record.overhead_us = u32::try_from(own / 1000).unwrap_or(u32::MAX);
     match passage {
         Passage::Whole(whole) => whole.pump(client, call, held).await,
@@ -298,6 +301,7 @@ fn finish_head<I: Io>(
     if let Some(id) = client.caller_id() {
         push(out, b"x-request-id", id);
     }
+    out.extend_from_slice(tracing::line(&client.forward));
     out.extend_from_slice(b"x-tollgate-attempts: ");
     http1::decimal(out, u64::from(held.record.attempts));
     out.extend_from_slice(b"\r\nx-tollgate-fallbacks: ");
@@ -313,7 +317,7 @@ fn finish_head<I: Io>(
         ClientFraming::Chunked => push(out, b"transfer-encoding", b"chunked"),
         ClientFraming::Close => {}
     }
-    write_connection(out, close, call.origin.is_10);
+    write_connection(out, close || shard.draining.get(), call.origin.is_10);
     out.extend_from_slice(b"\r\n");
 }
 

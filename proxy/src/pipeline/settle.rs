@@ -9,6 +9,7 @@
 use super::held::{Held, Stage};
 use super::open::Call;
 use super::refuse::Origin;
+use crate::exchange::call::Route;
 use crate::exchange::codes;
 use crate::exchange::money::PicoUsd;
 use crate::exchange::outcome::{Ending, Outcome};
@@ -265,7 +266,7 @@ fn let_off(head: &mut Head, release: Release) {
 /// Hands a copy to whoever listens.
 fn tell<I: Io>(shard: &Shard<I>, held: &Held) {
     if let Some(records) = &shard.records
-        && records.push(held.record).is_err()
+        && !records.tell(&held.record)
     {
         shard.counters.records_lost.increment();
     }
@@ -290,6 +291,7 @@ pub(super) fn refused<I: Io>(shard: &Shard<I>, held: &mut Held, refusal: Refusal
                 request_id: to.id.0,
                 key_id: key,
                 project_id: project,
+                route_id: to.route.map_or(0, Route::number),
                 dialect: to.dialect.number(),
                 status: face.status,
                 ..refusal_head(code, now)

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
-use tollgate::server::{Node, Options};
+use tollgate::server::{Keep, Node, Options};
 
 fn pause(seconds: u64) -> Step {
     Step::Pause(Duration::from_secs(seconds))
@@ -270,7 +270,7 @@ fn a_breaker_is_open_on_every_shard() {
     let more = "[shards]\ncount = 4\n[listen]\ndata = \"127.0.0.1:0\"\n[retry]\nattempts = 1";
     let mut config = setting::config(at, more);
     config.ledger = None;
-    let mut node = Node::start(&config, &Options { keep_records: false, pin: false }).unwrap();
+    let mut node = Node::start(&config, &Options { keep_records: Keep::None, pin: false }).unwrap();
     let request = post("Connection: close\r\n", BODY);
     let mut statuses = Vec::new();
     for _ in 0..64 {

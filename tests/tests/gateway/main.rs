@@ -63,6 +63,8 @@ mod streams;
 #[cfg(test)]
 mod tls;
 #[cfg(test)]
+mod traces;
+#[cfg(test)]
 mod upstreams;
 
 use gateway_tests::scenario::{Step, send};
