@@ -169,6 +169,7 @@ fn deadlines(file: &File, findings: &mut Findings<'_>) -> Deadlines {
             "header" => &mut deadlines.header,
             "body" => &mut deadlines.body,
             "client_idle" => &mut deadlines.client_idle,
+            "half_closed" => &mut deadlines.half_closed,
             "write_stall" => &mut deadlines.write_stall,
             "pooled" => &mut deadlines.pooled,
             "drain_notice" => &mut deadlines.drain_notice,

@@ -168,6 +168,7 @@ pub const DEADLINES: Shape = Shape {
         read("header"),
         read("body"),
         read("client_idle"),
+        read("half_closed"),
         read("write_stall"),
         read("pooled"),
         read("drain_notice"),

@@ -157,6 +157,9 @@ pub struct Deadlines {
     pub body: Duration,
     /// A keep-alive connection without a byte; longer than any heartbeat.
     pub client_idle: Duration,
+    /// A client that has ended its side and been sent nothing: longer than most answers take to
+    /// begin, shorter than a place in line is worth to one that is gone.
+    pub half_closed: Duration,
     /// A peer that takes no bytes.
     pub write_stall: Duration,
     /// Oldest pooled upstream connection that is used again.
@@ -182,6 +185,7 @@ impl Default for Deadlines {
             header: s(10),
             body: s(30),
             client_idle: s(300),
+            half_closed: s(10),
             write_stall: s(60),
             pooled: s(60),
             drain_notice: s(0),

@@ -139,7 +139,7 @@ pub fn json(record: &Settled, names: &Names) -> Value {
 }
 
 /// Names of the flags of a record.
-const FLAGS: [(u32, &str); 13] = [
+const FLAGS: [(u32, &str); 14] = [
     (flag::TAIL_CUT, "tail_cut"),
     (flag::PRICED, "priced"),
     (flag::PRICE_FALLBACK, "price_fallback"),
@@ -153,6 +153,7 @@ const FLAGS: [(u32, &str); 13] = [
     (flag::STRICT, "strict"),
     (flag::COUNTED, "counted"),
     (flag::OWN_CREDENTIAL, "own_credential"),
+    (flag::USAGE_IMPOSSIBLE, "usage_impossible"),
 ];
 
 /// The attempts a record lists.

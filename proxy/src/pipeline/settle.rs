@@ -101,7 +101,7 @@ pub(super) fn usage(
         }
         Estimate::Released => {
             held.record.release = Release::Rule;
-            UsageEnvelope::default()
+            UsageEnvelope { flags: read.flags, ..UsageEnvelope::default() }
         }
     }
 }
@@ -157,7 +157,7 @@ fn charge(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
         Mode::None => ending::Mode::None,
     };
     head.markup_ppm = bill.ppm;
-    head.flags &= !(PRICE_FLAGS | flag::USAGE_AMBIGUOUS);
+    head.flags &= !(PRICE_FLAGS | flag::USAGE_AMBIGUOUS | flag::USAGE_IMPOSSIBLE);
     head.flags |= match bill.source {
         PriceSource::Catalogue => flag::PRICED,
         PriceSource::Fallback => flag::PRICED | flag::PRICE_FALLBACK,
@@ -166,6 +166,9 @@ fn charge(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
     };
     if usage.flags.contains(UsageFlags::AMBIGUOUS) {
         head.set(flag::USAGE_AMBIGUOUS);
+    }
+    if usage.flags.contains(UsageFlags::IMPOSSIBLE) {
+        head.set(flag::USAGE_IMPOSSIBLE);
     }
     head.upstream_cost_picousd = bill.upstream.0;
     head.cost_picousd = bill.cost.0;

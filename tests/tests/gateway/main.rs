@@ -32,6 +32,8 @@ mod draining;
 #[cfg(test)]
 mod early;
 #[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod events;
 #[cfg(test)]
 mod failover;

@@ -19,6 +19,7 @@ mod kill_streams;
 mod ledger;
 #[cfg(test)]
 mod logs;
+#[cfg(test)]
 mod over;
 #[cfg(test)]
 mod program;
