@@ -1,4 +1,4 @@
-"""The checks of the Anthropic SDK for Python; started by run.sh, which says where to call.
+"""The checks of the Anthropic SDK for Python; started by pair.sh, which says where to call.
 
 As those of the OpenAI SDK: what was got must be the same with and without the gateway, bodies that
 the provider receives among it, except where a check says otherwise for each side.
@@ -7,7 +7,9 @@ the provider receives among it, except where a check says otherwise for each sid
 import anthropic
 import httpx2
 from anthropic import Anthropic
-from checks import HELLO, SIDE, Checks, digest, text_of
+from checks import (
+    ALL, HELLO, LARGE, PATIENT_S, PIXEL, SHORT_S, SIDE, Checks, differs, digest, text_of,
+)
 
 # Each side asks for scenarios of its own that count requests.
 FIRST = {"direct": 3001, "through": 4001}[SIDE]
@@ -21,6 +23,22 @@ TOOL = {
         "required": ["place"],
     },
 }
+# What a client says once it has done what two calls asked for.
+GIVEN = [
+    {"role": "assistant", "content": [
+        {"type": "thinking", "thinking": "Two places.", "signature": "c2lnbmVk"},
+        *({"type": "tool_use", "id": f"toolu_{n}", "name": "look_up", "input": {"place": "Zürich"}}
+          for n in range(2)),
+    ]},
+    {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": "föhn", "is_error": n == 1}
+        for n in range(2)
+    ]},
+]
+IMAGE = [{"role": "user", "content": [
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
+    {"type": "text", "text": "What is this?"},
+]}]
 
 
 def of_message(message):
@@ -29,8 +47,8 @@ def of_message(message):
     shown = f"{message.stop_reason} {text_of(text)}"
     for block in message.content:
         if block.type == "tool_use":
-            shown += f" {block.name}#{digest(str(block.input))}"
-    return f"{shown} tokens={usage.input_tokens}+{usage.output_tokens}"
+            shown += f" {block.id} {block.name}#{digest(str(block.input))}"
+    return f"{shown} tokens={f'{usage.input_tokens}+{usage.output_tokens}' if usage else None}"
 
 
 def of_error(error):
@@ -52,13 +70,13 @@ def asked(model, **more):
     return {"model": model, "max_tokens": 100, "messages": HELLO, **more}
 
 
-def create(model, max_retries=0, key=None, **more):
-    with Anthropic(max_retries=max_retries, timeout=20.0, auth_token=key) as client:
+def create(model, max_retries=0, key=None, timeout=20.0, **more):
+    with Anthropic(max_retries=max_retries, timeout=timeout, auth_token=key) as client:
         return of_message(client.messages.create(**asked(model, **more)))
 
 
-def stream(model, max_retries=0, **more):
-    with Anthropic(max_retries=max_retries, timeout=20.0) as client:
+def stream(model, max_retries=0, timeout=20.0, **more):
+    with Anthropic(max_retries=max_retries, timeout=timeout) as client:
         with client.messages.stream(**asked(model, **more)) as events:
             return of_message(events.get_final_message())
 
@@ -83,49 +101,90 @@ def models():
 def answers():
     whole = "end_turn text=* tokens=512+64 x1 up=*"
     check("whole message", whole, lambda: create("claude-haiku-4-5"))
+    check("image in base64", whole, lambda: create("claude-haiku-4-5", messages=IMAGE))
+    large = [{"role": "user", "content": LARGE}]
+    check("body of 400 KB", whole, lambda: create("claude-haiku-4-5", messages=large))
     check("stream", whole, lambda: stream("claude-haiku-4-5"))
     began = "* events, message_start to message_stop x1 up=*"
     check("events of a stream", began, lambda: events("claude-haiku-4-5"))
     check("stream with pings", whole, lambda: stream("stream-ping"))
     other = "end_turn other text * tokens=512+64 x1 up=*"
     check("stream of one byte a write", other, lambda: stream("stream-utf8"))
-    tools = "tool_use text=* look_up#* tokens=512+64 x1 up=*"
-    check("stream with a tool call", tools, lambda: stream("stream-tools", tools=[TOOL]))
     check("count of tokens", "512 tokens x1 up=*", lambda: count("claude-haiku-4-5"))
-    check("models", "*fast* x0 up=-", models, only="through")
+    check("models", differs("list", "claude-haiku-4-5 ok x1 up=*", "fast x0 up=-"), models)
+
+
+def tools():
+    one = "tool_use text=* toolu_standin look_up#* tokens=512+64 x1 up=*"
+    two = one.replace("look_up#*", "look_up#* toolu_standin_1 look_up#*")
+    check("tool call", one, lambda: create("stream-tools", tools=[TOOL]))
+    check("two tool calls", two, lambda: create("stream-tools-2", tools=[TOOL]))
+    check("stream with a tool call", one, lambda: stream("stream-tools", tools=[TOOL]))
+    check("stream with two tool calls", two, lambda: stream("stream-tools-2", tools=[TOOL]))
+    given = [*HELLO, *GIVEN]
+    check("result of a tool", "end_turn text=* tokens=512+64 x1 up=*",
+          lambda: create("claude-haiku-4-5", messages=given, tools=[TOOL]))
 
 
 def errors():
-    for status, name, kind in [
-        (400, "BadRequestError", "invalid_request_error"),
-        (404, "NotFoundError", "not_found_error"),
-        (429, "RateLimitError", "rate_limit_error"),
-        (503, "ServiceUnavailableError", "overloaded_error"),
+    for status, name, kind, tries in [
+        (400, "BadRequestError", "invalid_request_error", 1),
+        (403, "PermissionDeniedError", "permission_error", 1),
+        (404, "NotFoundError", "not_found_error", 1),
+        (408, "RequestTimeoutError", "invalid_request_error", 3),
+        (409, "ConflictError", "invalid_request_error", 3),
+        (413, "ContentTooLargeError", "request_too_large", 1),
+        (500, "InternalServerError", "api_error", 3),
+        (503, "ServiceUnavailableError", "overloaded_error", 3),
+        (529, "OverloadedError", "overloaded_error", 3),
     ]:
-        told = f"{name} {status} type={kind} message#* x1 up=*"
-        check(f"{status}", told, lambda: create(f"s{status}"))
-        check(f"{status} to a stream", told, lambda: stream(f"s{status}"))
+        told = f"{name} {status} type={kind} message#* x{tries} up=*"
+        check(f"{status}", told, lambda: create(f"s{status}", 2))
+        if tries == 1:
+            check(f"{status} to a stream", told, lambda: stream(f"s{status}", 2))
+    wrong = differs("credential", "AuthenticationError 401 type=authentication_error message#* x1 up=*",
+                    "InternalServerError 502 type=api_error message#* x1 up=*")
+    check("401", wrong, lambda: create("s401", 2))
+    used_up = "PaymentRequiredError 402 type=billing_error message#* x1 up=*"
+    check("402", differs("account", used_up, used_up), lambda: create("s402", 2))
+    limited = "RateLimitError 429 type=rate_limit_error message#*"
+    check("429, no retries", f"{limited} x1 up=*", lambda: create("s429"))
+    check("429 with Retry-After", f"{limited} waited x3 up=*", lambda: create("s429-soon", 2),
+          wait_s=2)
     again = "end_turn text=* tokens=512+64 x2"
     check("429, then a stream", again, lambda: stream(f"s429-first-{FIRST}", 2), numbered=True)
 
 
+def broken():
+    late = "APITimeoutError x1 up=*"
+    check("stall, timeout", late, lambda: create("hang", timeout=SHORT_S))
+    cut = differs("told", "APIConnectionError x3 up=*",
+                  "InternalServerError 502 type=api_error message#* x3 up=*")
+    check("cut body, retries", cut, lambda: create("cut-body", 2))
+    check("cut body of 1 MiB", "APIConnectionError x3 up=*", lambda: create("cut-big", 2))
+
+
 def broken_streams():
     # Between two events the gateway can say what happened; a broken connection cannot.
-    cut = {
-        "direct": "RemoteProtocolError x1 up=*",
-        "through": "APIStatusError 200 type=api_error message#* x1 up=*",
-    }
-    check("cut stream", cut[SIDE], lambda: stream("stream-cut-3"))
+    named = "APIStatusError 200 type=api_error message#* x1 up=*"
+    cut = differs("told", "RemoteProtocolError x1 up=*", named)
+    check("cut stream", cut, lambda: stream("stream-cut-3", 2))
+    reset = differs("told", "ReadError x1 up=*", named)
+    check("reset stream", reset, lambda: stream("stream-rst-3", 2))
     inside = "RemoteProtocolError x1 up=*"
-    check("stream cut inside an event", inside, lambda: stream("stream-cut-in-event"))
-    middle = "APIStatusError 200 type=api_error message#* x1 up=*"
-    check("error within a stream", middle, lambda: stream("stream-err-mid"))
+    check("stream cut inside an event", inside, lambda: stream("stream-cut-in-event", 2))
+    check("stream without its end", differs("told", "None text=* tokens=None x1 up=*", named),
+          lambda: stream("stream-trunc", 2))
+    check("error within a stream", named, lambda: stream("stream-err-mid", 2))
     # Before the first word it can still become the status that it stands for.
-    first = {
-        "direct": "APIStatusError 200 type=overloaded_error message#* x1 up=*",
-        "through": "OverloadedError 529 type=overloaded_error message#* x1 up=*",
-    }
-    check("error as the first event", first[SIDE], lambda: stream("stream-err-first"))
+    first = differs("status", "APIStatusError 200 type=overloaded_error message#* x1 up=*",
+                    "OverloadedError 529 type=overloaded_error message#* x1 up=*")
+    check("error as the first event", first, lambda: stream("stream-err-first"))
+    check("stalled stream, timeout", "ReadTimeout x1 up=*",
+          lambda: stream("stream-stall", 2, timeout=SHORT_S))
+    silent = differs("heartbeat", "ReadTimeout x1 up=*", "end_turn text=* tokens=512+64 x1 up=*")
+    check("silent stream, timeout", silent,
+          lambda: stream("stream-gap-ms-3000", 2, timeout=PATIENT_S))
 
 
 def own_errors():
@@ -140,7 +199,17 @@ def own_errors():
     own("model of the other dialect", other, lambda: create("fast", 2))
 
 
+def slow():
+    limited = "RateLimitError 429 type=rate_limit_error message#* waited x2 up=*"
+    check("429 with Retry-After 7", limited, lambda: create("s429", 1), wait_s=7)
+    check("answer of 5 MiB", "end_turn text=* tokens=512+64 x1 up=*", lambda: create("big-5m"))
+
+
 answers()
+tools()
 errors()
+broken()
 broken_streams()
 own_errors()
+if ALL:
+    slow()

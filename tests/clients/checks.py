@@ -1,7 +1,8 @@
 """What the checks of the Python SDKs have in common: the stand-in's own account of what it got, and
 the line that tells what a check has seen.
 
-A line has client, check, side, expected (a pattern) and got, with tabs between.
+A line has client, check, side, expected (a pattern), got and, where the sides may differ, the
+reason of differences.txt, with tabs between.
 """
 
 import hashlib
@@ -12,13 +13,24 @@ import time
 import urllib.parse
 
 SIDE = os.environ["SIDE"]
-FULL = os.environ["MODE"] == "full"
+ALL = os.environ["MODE"] == "all"
 STANDIN = os.environ["STANDIN"]
 HELLO = [{"role": "user", "content": "hello"}]
 # What the stand-in fills its answers with.
 WORDS = "The toll is counted once and the road stays open. "
 # How long to wait for the provider to see that its caller has left.
 LEFT_LIMIT_S = 10.0
+
+# The smallest PNG: one grey pixel.
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
+)
+# Some 400 KB that JSON has to escape, or that are more than a byte a letter.
+LARGE = "Grüße, 世界 \\ \"\n" * 20_000
+# Clients' limits: one that a hanging provider is sure to reach before a heartbeat comes, and one
+# that is longer than the time between two heartbeats and shorter than a provider's silence.
+SHORT_S = 0.6
+PATIENT_S = 2.0
 
 # One connection for all questions, so that it does not move the number of those that have ended.
 QUESTIONS = http.client.HTTPConnection(urllib.parse.urlsplit(STANDIN).netloc, timeout=5)
@@ -60,25 +72,33 @@ def text_of(content):
     return f"text={len(content)}" if true else f"other text {digest(content)}"
 
 
+def differs(why, direct, through):
+    """What is expected where the sides may differ, for a reason of differences.txt."""
+    return {"direct": direct, "through": through}[SIDE], why
+
+
 class Checks:
     """The checks of one client. `error` is the class of what it raises, `told` tells of one."""
 
     def __init__(self, client, error, told):
         self.client, self.error, self.told = client, error, told
 
-    def check(self, name, expected, call, only=None, numbered=False, left=False):
+    def check(self, name, expected, call, only=None, numbered=False, left=False, wait_s=None):
         if only not in (None, SIDE):
             return
+        expected, why = expected if isinstance(expected, tuple) else (expected, "")
         ask_standin("DELETE", "/tally")
-        before = ended()
+        before, begun = ended(), time.monotonic()
         try:
             got = call()
         except self.error as error:
             got = self.told(error)
+        if wait_s:
+            got += " waited" if time.monotonic() - begun >= wait_s else " too early"
         got = f"{got} {received(numbered)}"
         if left:
             got += " left" if all_left(before + len(tally())) else " stays"
-        print(self.client, name, SIDE, expected, got, sep="\t", flush=True)
+        print(self.client, name, SIDE, expected, got, why, sep="\t", flush=True)
 
 
 def all_left(expected):

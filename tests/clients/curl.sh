@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The checks of curl; started by run.sh, which says where and in what form to answer.
+# The checks of curl; started by pair.sh, which says where and in what form to answer.
 set -euo pipefail
 
 scratch="$(mktemp -d)"
@@ -198,7 +198,7 @@ head_of_models
 check through "GET models without a key" '401 code=invalid_api_key message x0 up=-' \
   "$OPENAI_BASE_URL/models"
 
-if [[ $MODE == full ]]; then
+if [[ $MODE == all ]]; then
   body_of 20000000 >"$scratch/large"
   post both "body of 20 MB" "$whole x1 up=200000*" --data-binary "@$scratch/large"
   post both "answer of 5 MiB" '200 body=5242880:* x1 up=*' -d "{\"model\":\"big-5m\",$hello}"

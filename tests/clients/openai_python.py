@@ -1,19 +1,20 @@
-"""The checks of the OpenAI SDK for Python; started by run.sh, which says where to call.
+"""The checks of the OpenAI SDK for Python; started by pair.sh, which says where to call.
 
 What was got names the class of an error, its status and code, a digest of its message, how often
 the provider was asked, and what it received: all of it must be the same with and without the
 gateway. What a stream that asks for no usage is sent upstream differs, since the gateway asks for
-it; what its client gets does not.
+it; what its client gets does not. Unless a check says otherwise the SDK retries as it does by
+default: two times.
 """
 
 import asyncio
 
 import openai
-from checks import FULL, HELLO, SIDE, Checks, digest, text_of
+from checks import (
+    ALL, HELLO, LARGE, PATIENT_S, PIXEL, SHORT_S, SIDE, Checks, differs, digest, text_of,
+)
 from openai import AsyncOpenAI, OpenAI
 
-# A client's limit that a hanging provider is sure to reach.
-SHORT_S = 1.0
 # Each side asks for scenarios of its own that count requests.
 FIRST = {"direct": 1001, "through": 2001}[SIDE]
 
@@ -29,16 +30,29 @@ TOOL = {
         },
     },
 }
-# The smallest PNG: one grey pixel.
-PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
-)
+# What a client says once it has done what two calls asked for.
+GIVEN = [
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": f"call_{n}", "type": "function",
+             "function": {"name": "weather", "arguments": '{"place":"Zürich"}'}}
+            for n in range(2)
+        ],
+    },
+    *({"role": "tool", "tool_call_id": f"call_{n}", "content": "föhn"} for n in range(2)),
+]
 
 
 def of_completion(completion):
     choice, usage = completion.choices[0], completion.usage
     tokens = f"{usage.prompt_tokens}+{usage.completion_tokens}"
-    return f"{choice.finish_reason} {text_of(choice.message.content)} tokens={tokens}"
+    called = "".join(
+        f" {call.id} {call.function.name}#{digest(call.function.arguments)}"
+        for call in choice.message.tool_calls or []
+    )
+    return f"{choice.finish_reason} {text_of(choice.message.content)}{called} tokens={tokens}"
 
 
 def of_error(error):
@@ -65,7 +79,7 @@ class Streamed:
     """What a client puts together from the chunks of a stream."""
 
     def __init__(self):
-        self.chunks, self.text, self.arguments = 0, "", ""
+        self.chunks, self.text, self.calls = 0, "", {}
         self.finish, self.usage = None, None
 
     def take(self, chunk):
@@ -74,18 +88,19 @@ class Streamed:
         for choice in chunk.choices:
             self.text += choice.delta.content or ""
             for call in choice.delta.tool_calls or []:
-                self.arguments += call.function.arguments or ""
+                called = self.calls.setdefault(call.index, [call.id, call.function.name, ""])
+                called[2] += call.function.arguments or ""
             self.finish = choice.finish_reason or self.finish
 
     def __str__(self):
         usage = self.usage and f"{self.usage.prompt_tokens}+{self.usage.completion_tokens}"
-        shown = f"{self.finish} {text_of(self.text)} chunks={self.chunks} tokens={usage}"
-        return f"{shown} arguments#{digest(self.arguments)}" if self.arguments else shown
+        calls = "".join(f" {id} {name}#{digest(text)}" for id, name, text in self.calls.values())
+        return f"{self.finish} {text_of(self.text)} chunks={self.chunks}{calls} tokens={usage}"
 
 
-def stream(model, max_retries=0, **more):
+def stream(model, max_retries=0, timeout=20.0, **more):
     streamed = Streamed()
-    with OpenAI(max_retries=max_retries, timeout=20.0) as client:
+    with OpenAI(max_retries=max_retries, timeout=timeout) as client:
         create = client.chat.completions.create
         for chunk in create(model=model, messages=HELLO, stream=True, **more):
             streamed.take(chunk)
@@ -140,56 +155,81 @@ def answers():
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
     ]
-    large = [{"role": "user", "content": "Grüße, 世界 \\ \"\n" * 20_000}]
+    large = [{"role": "user", "content": LARGE}]
     check("whole call", whole, lambda: chat("ok"))
     check("ids", "ok chatcmpl-standin req_standin x1 up=*", request_id)
-    check("tools", whole, lambda: chat("ok", tools=[TOOL], tool_choice="auto"))
-    check("image part", whole, lambda: chat("ok", messages=[{"role": "user", "content": image}]))
-    check("prompt of 400 KB", whole, lambda: chat("ok", messages=large))
+    check("image in base64", whole,
+          lambda: chat("ok", messages=[{"role": "user", "content": image}]))
+    check("body of 400 KB", whole, lambda: chat("ok", messages=large))
     check("answer of 64 KiB", whole, lambda: chat("big-64k"))
     check("output cap", "length text=* x1 up=*", lambda: chat("ok-length"))
     check("20 calls at once", "stop text=* tokens=512+64 x20 up=*", lambda: at_once(20))
-    check("models", "*fast* x0 up=-", models, only="through")
+    check("models", differs("list", "claude-haiku-4-5 ok x1 up=*", "fast x0 up=-"), models)
+
+
+def tools():
+    whole = "tool_calls text=* call_standin look_up#* tokens=512+64 x1 up=*"
+    check("tool call", whole, lambda: chat("stream-tools", tools=[TOOL], tool_choice="auto"))
+    two = "look_up#* call_standin_1 look_up#*"
+    check("two tool calls", whole.replace("look_up#*", two),
+          lambda: chat("stream-tools-2", tools=[TOOL]))
+    streamed = "tool_calls text=* chunks=* call_standin look_up#* tokens=None x1"
+    ask = lambda: stream("stream-tools", tools=[TOOL])  # noqa: E731
+    check("stream with a tool call", streamed, ask, numbered=True)
+    ask_two = lambda: stream("stream-tools-2", tools=[TOOL])  # noqa: E731
+    check("stream with two tool calls", streamed.replace("look_up#*", two), ask_two, numbered=True)
+    given = [*HELLO, *GIVEN]
+    result = "stop text=* tokens=512+64 x1 up=*"
+    check("result of a tool", result, lambda: chat("ok", messages=given, tools=[TOOL]))
 
 
 def upstream_errors():
+    for status, name, code, tries in [
+        (400, "BadRequestError", "invalid_value", 1),
+        (403, "PermissionDeniedError", "model_not_found", 1),
+        (404, "NotFoundError", "model_not_found", 1),
+        (408, "APIStatusError", "request_timeout", 3),
+        (409, "ConflictError", "conflict", 3),
+        (413, "APIStatusError", "request_too_large", 1),
+        (500, "InternalServerError", "None", 3),
+        (503, "InternalServerError", "overloaded", 3),
+        (529, "InternalServerError", "None", 3),
+    ]:
+        told = f"{name} {status} code={code} message#* x{tries} up=*"
+        check(f"{status}", told, lambda: chat(f"s{status}", 2))
+    # What is wrong with the gateway's credential or account is no fault of the caller's.
+    check("401", differs("credential", "AuthenticationError 401 code=invalid_api_key message#* x1 up=*",
+                         "InternalServerError 502 code=upstream_auth message#* x1 up=*"),
+          lambda: chat("s401", 2))
+    used_up = "APIStatusError 402 code=insufficient_funds message#* x1 up=*"
+    check("402", differs("account", used_up, used_up), lambda: chat("s402", 2))
     limited = "RateLimitError 429 code=rate_limit_exceeded message#*"
-    failed = "InternalServerError 500 code=None message#*"
-    overloaded = "InternalServerError 503 code=overloaded message#*"
-    bad = "BadRequestError 400 code=invalid_value message#* x1 up=*"
-    missing = "NotFoundError 404 code=model_not_found message#* x1 up=*"
-    denied = "PermissionDeniedError 403 code=model_not_found message#* x1 up=*"
-    check("400", bad, lambda: chat("s400", 2))
-    check("403", denied, lambda: chat("s403", 2))
-    check("404", missing, lambda: chat("s404", 2))
     check("429, no retries", f"{limited} x1 up=*", lambda: chat("s429"))
-    check("429 three times", f"{limited} x3 up=*", lambda: chat("s429-now", 2))
-    first = f"s429-first-{FIRST}"
+    check("429 with Retry-After", f"{limited} waited x3 up=*",
+          lambda: chat("s429-soon", 2), wait_s=2)
     again = "stop text=* tokens=512+64 x2"
     # The number in the model's name, and so the body, differs from side to side.
-    check("429, then ok", again, lambda: chat(first, 2), numbered=True)
-    check("500, no retries", f"{failed} x1 up=*", lambda: chat("s500"))
-    check("500, two retries", f"{failed} x3 up=*", lambda: chat("s500", 2))
-    check("503, no retries", f"{overloaded} x1 up=*", lambda: chat("s503"))
-    check("503, two retries", f"{overloaded} x3 up=*", lambda: chat("s503", 2))
+    check("429, then ok", again, lambda: chat(f"s429-first-{FIRST}", 2), numbered=True)
+    check("503 to a stream", "InternalServerError 503 code=overloaded message#* x3",
+          lambda: stream("s503", 2), numbered=True)
+    then = lambda: stream(f"s429-first-{FIRST + 1}", 2)  # noqa: E731
+    check("429, then a stream", "stop text=* chunks=* tokens=None x2", then, numbered=True)
 
 
 def broken():
     late = "APITimeoutError"
     hang = lambda retries: chat("hang", retries, timeout=SHORT_S)  # noqa: E731
-    check("hang, timeout", f"{late} x1 up=*", lambda: hang(0))
-    check("hang, timeout, one retry", f"{late} x2 up=*", lambda: hang(1))
+    check("stall, timeout", f"{late} x1 up=*", lambda: hang(0))
+    check("stall, timeout, one retry", f"{late} x2 up=*", lambda: hang(1))
     # What the gateway still holds is answered with an error it can name; what it has begun to
     # pass on can only break off as it did before it.
-    cut = {
-        "direct": "APIConnectionError x1 up=*",
-        "through": "InternalServerError 502 code=upstream_cut message#* x1 up=*",
-    }
-    check("cut body", cut[SIDE], lambda: chat("cut-body"))
-    check("cut chunked body", cut[SIDE], lambda: chat("cut-chunked"))
-    check("cut body of 1 MiB", "APIConnectionError x1 up=*", lambda: chat("cut-big"))
-    again = cut[SIDE].replace("x1", "x2")
-    check("cut body, one retry", again, lambda: chat("cut-body", 1))
+    lost = "APIConnectionError x1 up=*"
+    cut = differs("told", lost, "InternalServerError 502 code=upstream_cut message#* x1 up=*")
+    check("cut body", cut, lambda: chat("cut-body"))
+    check("cut chunked body", cut, lambda: chat("cut-chunked"))
+    check("cut body of 1 MiB", lost, lambda: chat("cut-big"))
+    again = (cut[0].replace("x1", "x3"), cut[1])
+    check("cut body, retries", again, lambda: chat("cut-body", 2))
 
 
 def streams():
@@ -201,40 +241,35 @@ def streams():
     check("stream with comments", whole, lambda: stream("stream-ping"), numbered=True)
     other = "stop other text * chunks=* tokens=None x1"
     check("stream of one byte a write", other, lambda: stream("stream-utf8"), numbered=True)
-    tools = "tool_calls text=* chunks=* tokens=None arguments#* x1"
-    ask = lambda: stream("stream-tools", tools=[TOOL])  # noqa: E731
-    check("stream with a tool call", tools, ask, numbered=True)
     check("20 streams at once", whole.replace("x1", "x20"), lambda: streams_at_once(20),
           numbered=True)
-    check("503 to a stream", "InternalServerError 503 code=overloaded message#* x1",
-          lambda: stream("s503"), numbered=True)
-    again = lambda: stream(f"s429-first-{FIRST + 1}", 2)  # noqa: E731
-    check("429, then a stream", whole.replace("x1", "x2"), again, numbered=True)
 
 
 def broken_streams():
     # Between two events the gateway can say what happened; a broken connection cannot.
-    cut = {
-        "direct": "APIConnectionError x1",
-        "through": "APIError in the stream code=upstream_cut message#* x1",
-    }
-    check("cut stream", cut[SIDE], lambda: stream("stream-cut-3"), numbered=True)
-    check("stream cut inside an event", cut[SIDE], lambda: stream("stream-cut-in-event"),
+    cut = differs("told", "APIConnectionError x1",
+                  "APIError in the stream code=upstream_cut message#* x1")
+    check("cut stream", cut, lambda: stream("stream-cut-3", 2), numbered=True)
+    check("reset stream", cut, lambda: stream("stream-rst-3", 2), numbered=True)
+    check("stream cut inside an event", cut, lambda: stream("stream-cut-in-event", 2),
           numbered=True)
+    check("stream without its end", differs("told", "None text=* chunks=* tokens=None x1",
+                  "APIError in the stream code=upstream_cut message#* x1"),
+          lambda: stream("stream-trunc", 2), numbered=True)
     middle = "APIError in the stream code=server_error message#* x1"
-    check("error within a stream", middle, lambda: stream("stream-err-mid"), numbered=True)
+    check("error within a stream", middle, lambda: stream("stream-err-mid", 2), numbered=True)
     # Before the first word it can still become the status that it stands for.
-    first = {
-        "direct": "APIError in the stream code=rate_limit_exceeded message#* x1",
-        "through": "RateLimitError 429 code=rate_limit_exceeded message#* x1",
-    }
-    check("error as the first event", first[SIDE], lambda: stream("stream-err-rate"),
-          numbered=True)
-    empty = {
-        "direct": "None text=0 chunks=0 tokens=None x1",
-        "through": "InternalServerError 502 code=empty_completion message#* x1",
-    }
-    check("empty stream", empty[SIDE], lambda: stream("stream-empty"), numbered=True)
+    first = differs("status", "APIError in the stream code=rate_limit_exceeded message#* x1",
+                    "RateLimitError 429 code=rate_limit_exceeded message#* x1")
+    check("error as the first event", first, lambda: stream("stream-err-rate"), numbered=True)
+    empty = differs("empty", "None text=0 chunks=0 tokens=None x1",
+                    "InternalServerError 502 code=empty_completion message#* x1")
+    check("empty stream", empty, lambda: stream("stream-empty"), numbered=True)
+    check("stalled stream, timeout", "APITimeoutError x1",
+          lambda: stream("stream-stall", 2, timeout=SHORT_S), numbered=True)
+    silent = differs("heartbeat", "APITimeoutError x1", "stop text=* chunks=* tokens=None x1")
+    check("silent stream, timeout", silent,
+          lambda: stream("stream-gap-ms-3000", 2, timeout=PATIENT_S), numbered=True)
 
 
 def own_errors():
@@ -243,30 +278,28 @@ def own_errors():
 
     wrong = "AuthenticationError 401 code=invalid_api_key message#* x0 up=-"
     unknown = "NotFoundError 404 code=model_not_found message#* x0 up=-"
-    ours = "InternalServerError 502 code=upstream_auth message#* x1 up=*"
     own("wrong key", wrong, lambda: with_key("wrong"))
     own("unknown model", unknown, lambda: chat("nobody-serves-this", 2))
-    # Not the caller's key: no AuthenticationError, and no retry that could not help.
-    own("upstream 401 is ours", ours, lambda: chat("s401", 2))
 
 
-def slow_half():
+def slow():
     # A closed connection looks like a half-closed one, which still gets its answer, until it is
     # written to. So the gateway holds on to the provider until it answers or its time is over.
-    gone = {"direct": "APITimeoutError x1 up=* left", "through": "APITimeoutError x1 up=* stays"}
+    gone = differs("half-closed", "APITimeoutError x1 up=* left", "APITimeoutError x1 up=* stays")
     leave = lambda: chat("hang", timeout=SHORT_S)  # noqa: E731
-    check("hang, the provider is let go", gone[SIDE], leave, left=True)
-    limited = "RateLimitError 429 code=rate_limit_exceeded message#* x2 up=*"
-    check("429, waits the 7 s it is told", limited, lambda: chat("s429", 1))
+    check("stall, the provider is let go", gone, leave, left=True)
+    limited = "RateLimitError 429 code=rate_limit_exceeded message#* waited x2 up=*"
+    check("429 with Retry-After 7", limited, lambda: chat("s429", 1), wait_s=7)
     check("200 calls at once", "stop text=* tokens=512+64 x200 up=*", lambda: at_once(200))
     check("answer of 5 MiB", "stop text=* tokens=512+64 x1 up=*", lambda: chat("big-5m"))
 
 
 answers()
+tools()
 upstream_errors()
 broken()
 streams()
 broken_streams()
 own_errors()
-if FULL:
-    slow_half()
+if ALL:
+    slow()

@@ -14,9 +14,13 @@ use super::scenario::{
 };
 use super::script::{self, Action, Mark, Play, Rounds, Script, Usage};
 use super::stream::{self, Report, Stream};
+use super::tool;
 
 /// Largest message: above any answer a gateway should hold, small enough to build at once.
 const BODY_BYTES_MAX: u64 = 64 << 20;
+
+/// Tool calls of one whole answer: above what any model asks for at once.
+const CALLS_MAX: u64 = 1000;
 
 /// Longest wait: above every deadline a gateway could have by default (ten minutes).
 const WAIT_MS_MAX: u64 = 900_000;
@@ -204,6 +208,7 @@ fn streamed(
     call: Call<'_>,
 ) -> Result<Stream, String> {
     let events = (completion.size.value(call)? / EVENT_BYTES).max(1);
+    let pieces = if completion.calls.value(call)? == 0 { 0 } else { tool::PIECES as u64 };
     let framing = if answer.version == "HTTP/1.0" { Framing::None } else { answer.framing };
     Ok(Stream {
         version: answer.version.clone(),
@@ -213,6 +218,10 @@ fn streamed(
         chunk_extension: answer.chunk_extension.clone(),
         trailers: answer.trailers.clone(),
         events: Amount::Fixed(events),
+        tools: Amount::Fixed(pieces),
+        calls: completion.calls.clone(),
+        tool: completion.tool.clone(),
+        input: completion.input.clone(),
         finish_reason: completion.finish_reason.clone(),
         usage: if completion.usage { Report::Asked } else { Report::Never },
         prompt_tokens: completion.prompt_tokens,
@@ -249,10 +258,24 @@ fn stream_message(stream: &Stream, call: Call<'_>) -> Result<Message, String> {
             prompt_tokens: stream.prompt_tokens,
             completion_tokens: stream.completion_tokens,
             cached_tokens: stream.cached_tokens,
-            ..Completion::default()
+            ..called(stream, call)?
         });
     }
     whole_message(&answer, call)
+}
+
+/// A completion with the tool calls of a stream, and its finish if there are any.
+fn called(stream: &Stream, call: Call<'_>) -> Result<Completion, String> {
+    if stream.tools.value(call)? == 0 {
+        return Ok(Completion::default());
+    }
+    Ok(Completion {
+        calls: stream.calls.clone(),
+        tool: stream.tool.clone(),
+        input: stream.input.clone(),
+        finish_reason: stream.finish_reason.clone(),
+        ..Completion::default()
+    })
 }
 
 fn whole_message(answer: &Answer, call: Call<'_>) -> Result<Message, String> {
@@ -261,6 +284,7 @@ fn whole_message(answer: &Answer, call: Call<'_>) -> Result<Message, String> {
         dialect: call.form.dialect,
         status: answer.status,
         size: body_size(&answer.body, call)?,
+        calls: tool_calls(&answer.body, call)?,
     };
     let Built { bytes: body, usage } = completion::build(&answer.body, &wanted);
     let head = Head {
@@ -292,6 +316,18 @@ fn body_size(body: &Body, call: Call<'_>) -> Result<usize, String> {
         return Err(format!("size {size} is above {BODY_BYTES_MAX}"));
     }
     usize::try_from(size).map_err(|_| format!("size {size}"))
+}
+
+fn tool_calls(body: &Body, call: Call<'_>) -> Result<usize, String> {
+    let calls = match body {
+        Body::Completion(completion) => completion.calls.value(call)?,
+        Body::Gzip(inner) => return tool_calls(inner, call),
+        Body::Error(_) | Body::Text(_) => 0,
+    };
+    if calls > CALLS_MAX {
+        return Err(format!("{calls} calls are above {CALLS_MAX}"));
+    }
+    usize::try_from(calls).map_err(|_| format!("{calls} calls"))
 }
 
 fn framed(answer: &Answer, body: Vec<u8>) -> Result<Vec<u8>, String> {

@@ -7,6 +7,7 @@ use super::ask::Dialect;
 use super::gzip;
 use super::scenario::{Body, Completion, ErrorBody, Text};
 use super::script::Usage;
+use super::tool;
 
 /// A body and the usage it reports.
 pub(super) struct Built {
@@ -22,6 +23,8 @@ pub(super) struct Wanted<'a> {
     pub(super) status: u16,
     /// Bytes of a completion.
     pub(super) size: usize,
+    /// Tool calls in it.
+    pub(super) calls: usize,
 }
 
 /// Builds the body.
@@ -44,7 +47,7 @@ pub(super) fn build(body: &Body, wanted: &Wanted<'_>) -> Built {
 
 /// The completion of `ok`, padded to `size` bytes.
 pub(crate) fn usual(size: usize) -> Vec<u8> {
-    let wanted = Wanted { model: "ok", dialect: Dialect::Chat, status: 200, size };
+    let wanted = Wanted { model: "ok", dialect: Dialect::Chat, status: 200, size, calls: 0 };
     build(&Body::default(), &wanted).bytes
 }
 
@@ -64,9 +67,9 @@ fn completion_body(completion: &Completion, wanted: &Wanted<'_>) -> Built {
     });
     let model = json!(wanted.model).to_string();
     let (before, after) = match wanted.dialect {
-        Dialect::Messages => around_text(completion, &model, usage.as_ref()),
+        Dialect::Messages => around_text(completion, wanted.calls, &model, usage.as_ref()),
         Dialect::Chat | Dialect::CountTokens | Dialect::None => {
-            around_content(completion, &model, usage.as_ref())
+            around_content(completion, wanted.calls, &model, usage.as_ref())
         }
     };
     // words, not one letter repeated: what reads the content should meet ordinary text
@@ -78,7 +81,12 @@ fn completion_body(completion: &Completion, wanted: &Wanted<'_>) -> Built {
     Built { bytes, usage }
 }
 
-fn around_content(completion: &Completion, model: &str, usage: Option<&Usage>) -> (String, String) {
+fn around_content(
+    completion: &Completion,
+    calls: usize,
+    model: &str,
+    usage: Option<&Usage>,
+) -> (String, String) {
     let before = format!(
         "{{\"id\":\"chatcmpl-standin\",\"object\":\"chat.completion\",\"created\":1700000000,\
          \"model\":{model},\"choices\":[{{\"index\":0,\"message\":{{\"role\":\"assistant\",\
@@ -95,8 +103,19 @@ fn around_content(completion: &Completion, model: &str, usage: Option<&Usage>) -
             usage.cached_tokens,
         )
     });
+    let given = completion.input.as_deref();
+    let call = |n| {
+        json!({
+            "id": tool::id("call", n),
+            "type": "function",
+            "function": { "name": completion.tool, "arguments": tool::whole(given) },
+        })
+    };
+    let called: Vec<_> = (0..calls).map(call).collect();
+    let called =
+        if calls == 0 { String::new() } else { format!(",\"tool_calls\":{}", json!(called)) };
     let after = format!(
-        "\",\"refusal\":null}},\"logprobs\":null,\"finish_reason\":{}}}]{usage},\
+        "\",\"refusal\":null{called}}},\"logprobs\":null,\"finish_reason\":{}}}]{usage},\
          \"service_tier\":\"default\",\"system_fingerprint\":\"fp_standin\"{}}}",
         json!(completion.finish_reason),
         completion.members,
@@ -105,7 +124,12 @@ fn around_content(completion: &Completion, model: &str, usage: Option<&Usage>) -
 }
 
 /// The same as a message.
-fn around_text(completion: &Completion, model: &str, usage: Option<&Usage>) -> (String, String) {
+fn around_text(
+    completion: &Completion,
+    calls: usize,
+    model: &str,
+    usage: Option<&Usage>,
+) -> (String, String) {
     let before = format!(
         "{{\"id\":\"msg_standin\",\"type\":\"message\",\"role\":\"assistant\",\"model\":{model},\
          \"content\":[{{\"type\":\"text\",\"text\":\""
@@ -119,8 +143,14 @@ fn around_text(completion: &Completion, model: &str, usage: Option<&Usage>) -> (
             usage.completion_tokens,
         )
     });
+    let call = |n| {
+        let input = tool::whole(completion.input.as_deref());
+        let (id, name) = (json!(tool::id("toolu", n)), json!(completion.tool));
+        format!(r#",{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#)
+    };
+    let called: String = (0..calls).map(call).collect();
     let after = format!(
-        "\"}}],\"stop_reason\":{},\"stop_sequence\":null{usage}{}}}",
+        "\"}}{called}],\"stop_reason\":{},\"stop_sequence\":null{usage}{}}}",
         json!(stop_reason(&completion.finish_reason)),
         completion.members,
     );

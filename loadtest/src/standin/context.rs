@@ -27,6 +27,7 @@ pub(super) struct Context {
     pub(super) trouble: u64,
     calls: Calls,
     none: Rc<str>,
+    models: Rc<str>,
     malformed: Rc<str>,
 }
 
@@ -40,6 +41,7 @@ impl Context {
             trouble: 0,
             calls: Calls::default(),
             none: "none".into(),
+            models: "models".into(),
             malformed: "malformed".into(),
         }
     }
@@ -83,6 +85,17 @@ impl Context {
         (script, sequence)
     }
 
+    /// A request for the list of models.
+    pub(super) fn models(
+        &mut self,
+        request: &Request<'_>,
+        connection: u64,
+        on_connection: u64,
+    ) -> (Rc<Script>, u64) {
+        let name = Rc::clone(&self.models);
+        self.plain(request, pages::models(request), &name, connection, on_connection)
+    }
+
     /// A request to a path that is none.
     pub(super) fn unknown(
         &mut self,
@@ -90,13 +103,25 @@ impl Context {
         connection: u64,
         on_connection: u64,
     ) -> (Rc<Script>, u64) {
-        let script = pages::not_found();
+        let name = Rc::clone(&self.none);
+        self.plain(request, pages::not_found(), &name, connection, on_connection)
+    }
+
+    /// Notes a request that no scenario answers.
+    fn plain(
+        &mut self,
+        request: &Request<'_>,
+        script: Rc<Script>,
+        name: &Rc<str>,
+        connection: u64,
+        on_connection: u64,
+    ) -> (Rc<Script>, u64) {
         let note = Note {
             connection,
             on_connection,
             form: Form::default(),
             model: b"",
-            script: &self.none,
+            script: name,
             played: None,
             status: script.read.status,
         };

@@ -3,8 +3,11 @@
 
 use std::rc::Rc;
 
+use serde_json::json;
+
 use super::ask::Dialect;
 use super::context::Context;
+use super::request::Request;
 use super::script::{self, Action, Script};
 use crate::wire::{Fault, number};
 
@@ -13,6 +16,8 @@ use crate::wire::{Fault, number};
 pub(super) enum Page {
     /// A call in this dialect.
     Call(Dialect),
+    /// The list of models.
+    Models,
     Own(Own),
     Unknown,
 }
@@ -46,6 +51,9 @@ pub(super) fn page(method: &[u8], target: &[u8]) -> Page {
                 return Page::Call(dialect);
             }
         }
+    }
+    if method == b"GET" && path.ends_with(b"/models") {
+        return Page::Models;
     }
     let own = match (method, path) {
         (b"GET", b"/healthz") => Own::Health,
@@ -83,11 +91,34 @@ pub(super) fn answer(page: Own, context: &mut Context) -> Rc<Script> {
         Own::Scenarios => {
             let mut lines = Vec::new();
             for (name, about) in context.library.list() {
-                line(&mut lines, &serde_json::json!({ "name": name, "about": about }));
+                line(&mut lines, &json!({ "name": name, "about": about }));
             }
             whole(200, "application/jsonl", &lines)
         }
     }
+}
+
+/// The two names that every dialect's list has; which one is spoken tells the version field.
+pub(super) fn models(request: &Request<'_>) -> Rc<Script> {
+    const NAMES: [&str; 2] = ["ok", "claude-haiku-4-5"];
+    let messages = request.head.field("anthropic-version").is_some();
+    let model = |name: &str| {
+        if messages {
+            let made = "2023-11-14T22:13:20Z";
+            return json!({
+                "type": "model", "id": name, "display_name": name, "created_at": made,
+            });
+        }
+        json!({ "id": name, "object": "model", "created": 1_700_000_000, "owned_by": "standin" })
+    };
+    let mut list = json!({ "data": NAMES.map(model) });
+    if messages {
+        (list["has_more"], list["first_id"], list["last_id"]) =
+            (json!(false), json!(NAMES[0]), json!(NAMES[1]));
+    } else {
+        list["object"] = json!("list");
+    }
+    whole(200, "application/json", list.to_string().as_bytes())
 }
 
 /// 404 for a path that is none.

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 
 use super::stream::Stream;
+use super::tool;
 
 /// One file.
 #[derive(Debug, Deserialize)]
@@ -189,6 +190,11 @@ pub(super) struct Completion {
     pub(super) completion_tokens: u64,
     pub(super) cached_tokens: u64,
     pub(super) finish_reason: String,
+    /// Tool calls behind the text.
+    pub(super) calls: Amount,
+    /// As of a stream.
+    pub(super) tool: String,
+    pub(super) input: Option<String>,
     /// Further members of the answer, as JSON text with a leading comma.
     pub(super) members: String,
 }
@@ -202,6 +208,9 @@ impl Default for Completion {
             completion_tokens: 64,
             cached_tokens: 0,
             finish_reason: "stop".to_owned(),
+            calls: Amount::Fixed(0),
+            tool: tool::NAME.to_owned(),
+            input: None,
             members: String::new(),
         }
     }

@@ -53,7 +53,8 @@ pub struct Entry {
     pub path: String,
     /// The model named in the body; empty if none.
     pub model: String,
-    /// The scenario played, `malformed` for what is no request, `none` for other paths.
+    /// The scenario played, `malformed` for what is no request, `models` for the list of
+    /// them, `none` for other paths.
     pub script: String,
     /// Status of the answer that a reader of all bytes sent would see; 0 for none.
     pub status: u16,

@@ -32,6 +32,8 @@ mod draining;
 #[cfg(test)]
 mod early;
 #[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod events;
 #[cfg(test)]
 mod failover;
@@ -62,6 +64,8 @@ mod stream_life;
 mod streams;
 #[cfg(test)]
 mod tls;
+#[cfg(test)]
+mod traces;
 #[cfg(test)]
 mod upstreams;
 

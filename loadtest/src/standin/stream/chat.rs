@@ -6,10 +6,11 @@ use super::event::{Event, Kind};
 use super::facts::Facts;
 use super::shape::{Fault, Padded};
 use crate::standin::script::Usage;
+use crate::standin::tool;
 
 /// All events of a stream that goes well.
 pub(super) fn events(facts: &Facts<'_>) -> Vec<Event> {
-    let mut events = Vec::with_capacity(facts.texts.len() + facts.tools + 8);
+    let mut events = Vec::with_capacity(facts.texts.len() + facts.arguments.len() + 8);
     if facts.stream.opening {
         let delta = r#"{"role":"assistant","content":"","refusal":null}"#;
         events.push(chunk(facts, Kind::Preamble, delta, "null"));
@@ -29,7 +30,10 @@ pub(super) fn events(facts: &Facts<'_>) -> Vec<Event> {
             events.push(chunk(facts, Kind::Content, &delta, "null"));
         }
     }
-    events.extend((0..facts.tools).map(|n| chunk(facts, Kind::Content, &tool(n, facts), "null")));
+    for call in 0..facts.calls {
+        let parts = (0..facts.arguments.len()).map(|n| tool(call, n, facts));
+        events.extend(parts.map(|delta| chunk(facts, Kind::Content, &delta, "null")));
+    }
     finish(facts, &mut events);
     if facts.stream.terminator {
         events.push(Event::data(Kind::Terminator, "[DONE]"));
@@ -111,23 +115,14 @@ fn told(usage: Usage) -> String {
 }
 
 /// The `n`th delta of a tool call, whose arguments are JSON once all are there.
-fn tool(n: usize, facts: &Facts<'_>) -> String {
-    let part = json!(arguments(n, facts.tools));
+fn tool(call: usize, n: usize, facts: &Facts<'_>) -> String {
+    let part = json!(facts.arguments[n]);
     if n == 0 {
+        let (id, name) = (json!(tool::id("call", call)), json!(facts.stream.tool));
         return format!(
-            "{{\"tool_calls\":[{{\"index\":0,\"id\":\"call_standin\",\"type\":\"function\",\
-             \"function\":{{\"name\":\"look_up\",\"arguments\":{part}}}}}]}}"
+            "{{\"tool_calls\":[{{\"index\":{call},\"id\":{id},\"type\":\"function\",\
+             \"function\":{{\"name\":{name},\"arguments\":{part}}}}}]}}"
         );
     }
-    format!(r#"{{"tool_calls":[{{"index":0,"function":{{"arguments":{part}}}}}]}}"#)
-}
-
-/// The `n`th of `all` pieces of a tool call's arguments.
-pub(super) fn arguments(n: usize, all: usize) -> &'static str {
-    match n {
-        _ if all == 1 => "{}",
-        0 => "{\"road\":\"",
-        _ if n + 1 == all => "\"}",
-        _ => "toll ",
-    }
+    format!(r#"{{"tool_calls":[{{"index":{call},"function":{{"arguments":{part}}}}}]}}"#)
 }

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::shape::{Padded, Report, Stream};
 use crate::standin::call::Call;
 use crate::standin::script::Usage;
+use crate::standin::tool;
 
 /// Content events of one stream: above any answer of a model, few enough to build at once.
 const EVENTS_MAX: u64 = 100_000;
@@ -20,8 +21,11 @@ pub(super) struct Facts<'a> {
     pub(super) model: String,
     /// Text of each content event, as the inside of a JSON string.
     pub(super) texts: Vec<String>,
-    pub(super) tools: usize,
+    /// Tool calls, each of as many content events as its arguments have pieces.
+    pub(super) calls: usize,
     pub(super) pings: usize,
+    /// The pieces of the arguments of each of them.
+    pub(super) arguments: Vec<String>,
     /// The content event that carries running usage.
     pub(super) middle: Option<usize>,
     pub(super) usage: Usage,
@@ -36,7 +40,8 @@ impl<'a> Facts<'a> {
         let events = call.events.map_or_else(|| stream.events.value(call), Ok)?;
         let bytes = call.text.map_or_else(|| stream.text_bytes.value(call), Ok)?;
         let (tools, pings) = (stream.tools.value(call)?, stream.pings.value(call)?);
-        for count in [events, tools, pings] {
+        let calls = if tools == 0 { 0 } else { stream.calls.value(call)? };
+        for count in [events, tools.saturating_mul(calls), pings] {
             if count > EVENTS_MAX {
                 return Err(format!("{count} events are above {EVENTS_MAX}"));
             }
@@ -57,7 +62,8 @@ impl<'a> Facts<'a> {
             model: json!(call.model).to_string(),
             middle: (stream.usage_middle && !texts.is_empty()).then_some(texts.len() / 2),
             texts,
-            tools: usize::try_from(tools).unwrap_or(0),
+            calls: usize::try_from(calls).unwrap_or(0),
+            arguments: tool::pieces(stream.input.as_deref(), usize::try_from(tools).unwrap_or(0)),
             pings: usize::try_from(pings).unwrap_or(0),
             usage: Usage {
                 prompt_tokens: stream.prompt_tokens,

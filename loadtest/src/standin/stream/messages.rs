@@ -2,19 +2,19 @@
 
 use serde_json::json;
 
-use super::chat::arguments;
 use super::event::{Event, Kind};
 use super::facts::Facts;
 use super::shape::{Fault, Padded};
 use crate::standin::completion::stop_reason;
 use crate::standin::script::Usage;
+use crate::standin::tool;
 
 /// All events of a stream that goes well.
 pub(super) fn events(facts: &Facts<'_>) -> Vec<Event> {
-    let mut events = Vec::with_capacity(facts.texts.len() + facts.tools + 16);
+    let mut events = Vec::with_capacity(facts.texts.len() + facts.arguments.len() + 16);
     if facts.stream.opening {
         events.push(message_start(facts));
-        if !facts.texts.is_empty() || facts.tools == 0 {
+        if !facts.texts.is_empty() || facts.calls == 0 {
             let block = r#"{"type":"text","text":""}"#;
             events.push(block_start(0, block));
         }
@@ -35,11 +35,13 @@ pub(super) fn events(facts: &Facts<'_>) -> Vec<Event> {
         events.push(delta(0, &format!(r#"{{"type":"text_delta","text":"{text}{padding}"}}"#)));
     }
     let mut block = 0;
-    if facts.stream.opening && (!facts.texts.is_empty() || facts.tools == 0) {
+    if facts.stream.opening && (!facts.texts.is_empty() || facts.calls == 0) {
         events.push(block_stop(0));
         block = 1;
     }
-    tool(facts, block, &mut events);
+    for call in 0..facts.calls {
+        tool_use(facts, call, block + call, &mut events);
+    }
     if !facts.stream.finish_reason.is_empty() {
         events.push(finish(facts));
     }
@@ -62,14 +64,13 @@ fn message_start(facts: &Facts<'_>) -> Event {
     Event::named(Kind::Preamble, "message_start", &data).with_usage(usage, false)
 }
 
-fn tool(facts: &Facts<'_>, block: usize, events: &mut Vec<Event>) {
-    if facts.tools == 0 {
-        return;
-    }
-    let start = r#"{"type":"tool_use","id":"toolu_standin","name":"look_up","input":{}}"#;
-    events.push(block_start(block, start));
-    for n in 0..facts.tools {
-        let part = json!(arguments(n, facts.tools));
+fn tool_use(facts: &Facts<'_>, call: usize, block: usize, events: &mut Vec<Event>) {
+    let start = json!({
+        "type": "tool_use", "id": tool::id("toolu", call), "name": facts.stream.tool, "input": {},
+    });
+    events.push(block_start(block, &start.to_string()));
+    for part in &facts.arguments {
+        let part = json!(part);
         let inner = format!(r#"{{"type":"input_json_delta","partial_json":{part}}}"#);
         events.push(delta(block, &inner));
     }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::standin::scenario::{Amount, Framing, Text};
+use crate::standin::tool;
 
 /// One stream. Asked for whole, it is answered by a completion of the same usage.
 #[derive(Clone, Debug, Deserialize)]
@@ -32,6 +33,12 @@ pub(crate) struct Stream {
     pub(crate) words: String,
     /// Content events of a tool call behind the text.
     pub(crate) tools: Amount,
+    /// Tool calls of so many events each, one behind the other.
+    pub(crate) calls: Amount,
+    /// The tool that is called …
+    pub(crate) tool: String,
+    /// … and what it is called with, as JSON text in place of the usual.
+    pub(crate) input: Option<String>,
     /// Comments (chat) or `ping` events (messages) before the first content event …
     pub(crate) pings: Amount,
     /// … and one before every so many content events.
@@ -83,6 +90,9 @@ impl Default for Stream {
             text_bytes: Amount::Fixed(24),
             words: "The toll is counted once and the road stays open. ".to_owned(),
             tools: Amount::Fixed(0),
+            calls: Amount::Fixed(1),
+            tool: tool::NAME.to_owned(),
+            input: None,
             pings: Amount::Fixed(0),
             ping_every: 0,
             finish_reason: "stop".to_owned(),

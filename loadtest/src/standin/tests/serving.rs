@@ -60,6 +60,28 @@ fn requests_arrive_in_any_pieces() {
 }
 
 #[test]
+fn models_are_listed_in_the_shape_that_is_asked_for() {
+    let standin = standin();
+    let mut stream = connect(&standin);
+    for (fields, path, model) in [
+        ("", "/v1/models", "model"),
+        ("anthropic-version: 2023-06-01\r\n", "/v1/models?limit=1000", "model"),
+    ] {
+        let asked = format!("GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        stream.write_all(asked.as_bytes()).unwrap();
+        let (status, _, body) = read_answer(&mut stream);
+        let list: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let kind = if fields.is_empty() { "object" } else { "type" };
+        assert_eq!((status, &list["data"][0][kind]), (200, &serde_json::json!(model)));
+        assert_eq!(list["data"].as_array().map(Vec::len), Some(2), "{list}");
+        assert_eq!(list.get("has_more").is_some(), !fields.is_empty(), "{list}");
+    }
+    let entries = standin.tally();
+    assert!(entries.iter().all(|entry| entry.script == "models" && entry.status == 200));
+    assert_eq!(entries[1].path, "/v1/models?limit=1000");
+}
+
+#[test]
 fn large_bodies_with_the_model_last_are_read() {
     let standin = standin();
     let mut stream = connect(&standin);
@@ -124,7 +146,7 @@ fn other_paths() {
         read_answer(&mut stream)
     };
     assert_eq!(get("GET /healthz").0, 200);
-    assert_eq!(get("GET /v1/models").0, 404);
+    assert_eq!(get("GET /v1/files").0, 404);
     assert_eq!(get("GET /v1/chat/completions").0, 404);
     assert_eq!(get("POST /any/prefix/chat/completions?api-version=1").0, 200);
     assert!(get("GET /scenarios").2.split(|&byte| byte == b'\n').count() > 80);

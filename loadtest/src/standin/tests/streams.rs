@@ -245,6 +245,78 @@ fn streams_have_their_events_their_text_and_their_usage() {
     }
 }
 
+/// Id, name and arguments of each tool call of a stream.
+fn streamed_calls(got: &Got) -> Vec<(String, String, Value)> {
+    let mut calls: Vec<(String, String, String)> = Vec::new();
+    for event in got.json() {
+        for call in event["choices"][0]["delta"]["tool_calls"].as_array().into_iter().flatten() {
+            let at = call["index"].as_u64().unwrap();
+            if at == calls.len() as u64 {
+                let text = |value: &Value| value.as_str().unwrap().to_owned();
+                calls.push((text(&call["id"]), text(&call["function"]["name"]), String::new()));
+            }
+            let called = &mut calls[usize::try_from(at).unwrap()];
+            called.2 += call["function"]["arguments"].as_str().unwrap();
+        }
+        if event["content_block"]["type"] == "tool_use" {
+            assert_eq!(event["index"], calls.len() + 1, "behind the text, one by one");
+            let text = |key: &str| event["content_block"][key].as_str().unwrap().to_owned();
+            calls.push((text("id"), text("name"), String::new()));
+        }
+        if let Some(part) = event["delta"]["partial_json"].as_str() {
+            calls.last_mut().unwrap().2 += part;
+        }
+    }
+    let read = |(id, name, text): (String, String, String)| {
+        (id, name, serde_json::from_str(&text).unwrap())
+    };
+    calls.into_iter().map(read).collect()
+}
+
+/// The same of a whole answer.
+fn whole_calls(answer: &Value) -> Vec<(String, String, Value)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let chat = answer["choices"][0]["message"]["tool_calls"].as_array().into_iter().flatten();
+    let messages = answer["content"].as_array().into_iter().flatten();
+    chat.map(|call| {
+        let function = &call["function"];
+        let input = serde_json::from_str(function["arguments"].as_str().unwrap()).unwrap();
+        (text(&call["id"]), text(&function["name"]), input)
+    })
+    .chain(
+        messages
+            .filter(|block| block["type"] == "tool_use")
+            .map(|block| (text(&block["id"]), text(&block["name"]), block["input"].clone())),
+    )
+    .collect()
+}
+
+#[test]
+fn tool_calls_are_the_same_whole_and_streamed() {
+    let standin = standin();
+    for path in [CHAT, MESSAGES] {
+        for (model, count, content) in
+            [("stream-8", 0, 8), ("stream-tools", 1, 8), ("stream-tools-3", 3, 20)]
+        {
+            let streamed = streamed_calls(&whole(&standin, path, model, content));
+            let mut client = connect(&standin);
+            client.write_all(&request(path, model, "", "")).unwrap();
+            let answer: Value = serde_json::from_slice(&read_answer(&mut client).2).unwrap();
+            assert_eq!(whole_calls(&answer), streamed, "{model} {path}");
+            let ids: std::collections::HashSet<_> = streamed.iter().map(|call| &call.0).collect();
+            assert_eq!((streamed.len(), ids.len()), (count, count), "{model} {path}");
+            for (_, name, input) in &streamed {
+                assert_eq!((name.as_str(), input["road"].is_string()), ("look_up", true));
+            }
+            let reason = [&answer["choices"][0]["finish_reason"], &answer["stop_reason"]]
+                .into_iter()
+                .find_map(Value::as_str);
+            let asks = ["tool_calls", "tool_use"].contains(&reason.unwrap());
+            assert_eq!(asks, count > 0, "{model} {path}");
+        }
+    }
+}
+
 #[test]
 fn odd_lines_pings_and_giants_are_as_named() {
     let standin = standin();

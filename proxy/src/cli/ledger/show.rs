@@ -118,6 +118,8 @@ fn tokens(record: &Settled) -> String {
         "; two readings were possible, the cheaper one counts"
     } else if record.has(flag::USAGE_UNREADABLE) {
         "; the answer was coded in a way nobody here reads"
+    } else if record.has(flag::USAGE_IMPOSSIBLE) {
+        "; it said counts that cannot be"
     } else {
         ""
     };
