@@ -129,15 +129,13 @@ fn records_right_behind_the_handshake_are_read_whole_and_in_order() {
         stage.run(async {
             let tls = stage.papers.server();
             let (mut near, mut far) = stage.accept(&tls, stage.papers.far_client()).await;
-            far.flush().await;
-            while far.session.is_handshaking() {
-                assert!(once(|cx| near.poll_secured(cx)).await.is_pending());
-                assert!(far.take().await.unwrap());
-            }
-            for record in 0..records {
-                far.say(&[record]).await;
-            }
-            secured(&mut near).await.unwrap();
+            let theirs = async {
+                far.shake().await.unwrap();
+                for record in 0..records {
+                    far.say(&[record]).await;
+                }
+            };
+            both(secured(&mut near), theirs).await.0.unwrap();
             let mut got = Vec::new();
             while got.len() < usize::from(records) {
                 let done = read(&mut near, stage.buffers.take()).await;
