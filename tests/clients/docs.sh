@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the examples of docs/clients.md as they stand there: docs.sh sh|python. Started by run.sh.
+# Runs the examples of docs/clients.md as they stand there: docs.sh sh|python|js. Started by pair.sh.
 #
 # An example is a fenced block of that language below a line `<!-- check: NAME -->`. It must end
 # well and print the stand-in's words; where it calls is in the environment, as the page says.
@@ -27,6 +27,11 @@ for example in "$scratch"/*; do
   case "$language" in
     sh) got="$(bash -eu "$example")" || got="exit code $?" ;;
     python) got="$(python "$example")" || got="exit code $?" ;;
+    js)
+      # A module's packages are looked for from where it lies.
+      cp "$example" "$PACKAGES/$name.mjs"
+      got="$(node "$PACKAGES/$name.mjs")" || got="exit code $?"
+      ;;
   esac
   case "$name" in
     *-models) expected='*fast*' ;;
