@@ -10,7 +10,7 @@
 set -euo pipefail
 
 rounds=10 seconds=4 warmup=1 connections=16 body_bytes=2048 bin=target/release tollgate=
-servers=nginx,floor server_core=0 load_core=1 rate= keep= nice=0 group= latency= spin=
+servers=nginx,floor server_core=0 load_core=1 rate= keep= nice=0 group= tls= latency= spin=
 usage() {
     cat <<'TEXT'
 usage: loadtest/compare.sh [options]
@@ -36,6 +36,8 @@ usage: loadtest/compare.sh [options]
                        where it is not permitted). Where the kernel groups by session, --nice
                        ranks only within one. They get two groups, as the weight of one that runs
                        on both cores is split between them.
+  --tls SIDES          TLS 1.3 with AES-128-GCM toward the upstream (upstream), or on the server's
+                       listener too (both); without the floor, which knows none
   --keep DIR           keep configurations and reports there
 TEXT
 }
@@ -60,6 +62,7 @@ while [ $# -gt 0 ]; do
     --load-core) load_core=$2 ;;
     --nice) nice=$2 ;;
     --group) group=$2 ;;
+    --tls) tls=$2 ;;
     --keep) keep=$2 ;;
     *) echo "compare.sh: unknown option $1" >&2; usage >&2; exit 2 ;;
     esac
@@ -78,7 +81,7 @@ fi
 mix() { # seconds
     (on_core "$load_core" "$bin/loadtest" mix --target "$address" --key "$key" \
         --connections "$connections" --body-bytes "$body_bytes" --seconds "$1" \
-        --rate "$rate" --model "$model" --report json)
+        --rate "$rate" --model "$model" "${mix_tls[@]}" --report json)
 }
 
 # The rig takes its place as the upstream, waits for the server, warms it and waits for a line.
@@ -87,7 +90,7 @@ start_rig() { # what it speaks to
     on_core "$load_core" "$bin/loadtest" rig "$@" --upstream "$upstream" \
         --key "$key" --model "$model" --connections "$connections" --body-bytes "$body_bytes" \
         --warmup "$warmup" --seconds "$seconds" ${latency:+--latency} ${spin:+--spin} --hold \
-        --report json <&4 >"$work/report" 2>"$work/rig.log" &
+        "${rig_tls[@]}" --report json <&4 >"$work/report" 2>"$work/rig.log" &
     rig_pid=$!
 }
 begin() { ticks_before=$(total_ticks "$server_pid") before=$(cpu_ns "$server_pid") at=$(date +%s%N); }
@@ -134,7 +137,7 @@ run() { # round, server
 : >"$work/runs.tsv"
 upstream=127.0.0.1:$(free_port)
 if [ -n "$rate" ]; then
-    on_core "$load_core" "$bin/standin" --listen "$upstream" --tally 0 >/dev/null &
+    on_core "$load_core" "$bin/standin" --listen "$upstream" --tally 0 "${standin_tls[@]}" >/dev/null &
     standin_pid=$!
     wait_for "$upstream" standin
 else

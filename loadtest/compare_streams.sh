@@ -15,7 +15,7 @@ set -euo pipefail
 
 rounds=10 seconds=4 warmup=1 held_seconds=12 bin=target/release tollgate= dialect=chat
 cases=ping-pong,rate,burst,first,held-1000,held-9900
-servers=nginx,floor server_core=0 load_core=1 keep= nice=0 group= spin=--spin
+servers=nginx,floor server_core=0 load_core=1 keep= nice=0 group= tls= spin=--spin
 usage() {
     cat <<'TEXT'
 usage: loadtest/compare_streams.sh [options]
@@ -41,6 +41,8 @@ usage: loadtest/compare_streams.sh [options]
   --server-core N      core of the server (default 0)
   --load-core N        core of the rig (default 1)
   --nice N, --group N  as of compare.sh
+  --tls SIDES          TLS 1.3 with AES-128-GCM toward the upstream (upstream), or on the server's
+                       listener too (both); without the floor, which knows none
   --keep DIR           keep configurations and reports there
 TEXT
 }
@@ -64,6 +66,7 @@ while [ $# -gt 0 ]; do
     --load-core) load_core=$2 ;;
     --nice) nice=$2 ;;
     --group) group=$2 ;;
+    --tls) tls=$2 ;;
     --keep) keep=$2 ;;
     *) echo "compare_streams.sh: unknown option $1" >&2; usage >&2; exit 2 ;;
     esac
@@ -103,7 +106,7 @@ start_rig() { # case, what it speaks to
     # shellcheck disable=SC2086 # the options are words
     on_core "$load_core" "$bin/loadtest" streams $mode "$@" --upstream "$upstream" --key "$key" \
         --model "$model" --dialect "$dialect" --warmup "$warmup" --seconds "$seconds" $spin --hold \
-        --report json <&4 >"$work/report" 2>"$work/rig.log" &
+        "${rig_tls[@]}" --report json <&4 >"$work/report" 2>"$work/rig.log" &
     rig_pid=$!
 }
 

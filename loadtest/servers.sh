@@ -1,5 +1,5 @@
 # The servers that the compare scripts measure, and how: sourced by them, not run. They set servers,
-# server_core, load_core, bin, tollgate, nice, group, keep, and per run address, upstream and key.
+# server_core, load_core, bin, tollgate, nice, group, keep, tls, and per run address, upstream and key.
 # Every process started here is kept by its id in standin_pid, server_pid or rig_pid, ends with the
 # script, and is ended by that id alone.
 
@@ -61,6 +61,42 @@ on_core() { # core, command …; to be run in the background, whose process it b
     exec "$@"
 }
 
+# --- TLS: nothing, toward the upstream, or on both sides. The rig knows one version, cipher and group,
+#     so every server has the same ones, and all show the same certificate, of a P-256 key.
+
+rig_tls=() mix_tls=() standin_tls=() https=http nginx_listen='' nginx_upstream='' toll_listen='' toll_ca=''
+case $tls in
+'') ;;
+upstream | both)
+    servers=,$servers, servers=${servers//,floor,/,} # which knows no TLS
+    servers=${servers#,} servers=${servers%,}
+    "$bin/loadtest" papers "$work/tls"
+    https=https
+    rig_tls=(--identity "$work/tls") standin_tls=(--tls-dir "$work/tls")
+    nginx_upstream="
+            proxy_ssl_protocols TLSv1.3;
+            proxy_ssl_session_reuse on;
+            proxy_ssl_verify on;
+            proxy_ssl_name localhost;
+            proxy_ssl_trusted_certificate $work/tls/ca.pem;"
+    toll_ca="ca_file = \"$work/tls/ca.pem\""
+    if [ "$tls" = both ]; then
+        rig_tls+=(--ca "$work/tls/ca.pem")
+        mix_tls=(--ca "$work/tls/ca.pem")
+        nginx_listen="ssl"
+        nginx_upstream+="
+            ssl_protocols TLSv1.3;
+            ssl_certificate $work/tls/chain.pem;
+            ssl_certificate_key $work/tls/key.pem;"
+        toll_listen="tls = { cert_file = \"$work/tls/chain.pem\", key_file = \"$work/tls/key.pem\" }"
+    fi
+    ;;
+*)
+    echo "$me: --tls is upstream or both" >&2
+    exit 2
+    ;;
+esac
+
 # --- the servers: start_X listens on $address and sets server_pid, of the process that is
 #     measured with its children; its upstream is $upstream
 
@@ -89,9 +125,10 @@ http {
         keepalive_requests 1000000000;
     }
     server {
-        listen $address backlog=1024;
+        listen $address $nginx_listen backlog=1024;
+        $nginx_upstream
         location / {
-            proxy_pass http://provider;
+            proxy_pass $https://provider;
             proxy_http_version 1.1;
             proxy_set_header Connection "";
             proxy_set_header Authorization "Bearer sk-upstream";
@@ -120,7 +157,7 @@ budget_total = "9000000.00"
 budget_month = "9000000.00"
 expires = "2100-01-01T00:00:00Z"
 models = ["gpt-4o", "gpt-4.1*", "claude-sonnet-4*", "claude-opus-4*", "gemini-2.5-pro", "o4-mini",
-    "openai/gpt-5", "standin/ok"]'
+    "openai/gpt-5", "standin/*"]'
 }
 start_bare() { serve_tollgate 'enabled = false' ''; }
 
@@ -135,13 +172,15 @@ state_dir = "$work/tollgate/state"
 [listen]
 data = "$address"
 admin = "127.0.0.1:$admin"
+$toll_listen
 [shards]
-count = 1
+count = ${shards:-1}
 driver = "${TOLLGATE_DRIVER:-auto}"
 [[provider]]
 name = "standin"
 kind = "${kind:-openai}"
-base_url = "http://$upstream$([ "${kind:-openai}" != openai ] || echo /v1)"
+$toll_ca
+base_url = "$https://$upstream$([ "${kind:-openai}" != openai ] || echo /v1)"
 credentials = [{ name = "a", key = "file:$work/tollgate/upstream-key" }]
 models = ["*"]
 [alias]

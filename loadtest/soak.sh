@@ -14,7 +14,7 @@ set -euo pipefail
 
 seconds=60 connections=200 shards=2 driver=uring faults=30 bin=target/release tollgate= keep=
 here=$(cd "$(dirname "$0")" && pwd)
-growth=2 pooled=5s classes=faults
+growth=2 pooled=5s classes=faults tls=
 usage() {
     cat <<'TEXT'
 usage: loadtest/soak.sh [options]
@@ -23,6 +23,7 @@ usage: loadtest/soak.sh [options]
   --shards N           shards of the gateway (default 2)
   --driver D           uring or epoll (default uring)
   --faults F           faulty part of the traffic, as `loadtest mix` takes it (default 30)
+  --tls                TLS on both sides
   --classes LIST       files of loadtest/mixes, of faults and streams (default faults)
   --growth P           percent by which memory may grow after 20 s (default 2)
   --pooled D           age of a pooled upstream connection (default 5s)
@@ -34,6 +35,7 @@ TEXT
 while [ $# -gt 0 ]; do
     case $1 in
     -h | --help) usage; exit 0 ;;
+    --tls) tls=1; shift; continue ;;
     esac
     [ $# -ge 2 ] || { echo "soak.sh: $1 needs a value" >&2; exit 2; }
     case $1 in
@@ -114,7 +116,13 @@ descriptors() { find "/proc/$gateway_pid/fd" -mindepth 1 2>/dev/null | wc -l; }
 ticks() { awk '{ sub(/^.*\) /, ""); print $12 + $13 }' "/proc/$gateway_pid/stat"; }
 
 standin=$(free_port) data=$(free_port) admin=$(free_port)
-"$bin/standin" --listen "127.0.0.1:$standin" --tally 0 >"$work/standin.log" 2>&1 &
+standin_tls=() mix_tls=() https=http toll_ca='' toll_listen=''
+if [ -n "$tls" ]; then
+    standin_tls=(--tls-dir "$work/tls") mix_tls=(--ca "$work/tls/ca.pem") https=https
+    toll_ca="ca_file = \"$work/tls/ca.pem\""
+    toll_listen="tls = { cert_file = \"$work/tls/chain.pem\", key_file = \"$work/tls/key.pem\" }"
+fi
+"$bin/standin" --listen "127.0.0.1:$standin" --tally 0 "${standin_tls[@]}" >"$work/standin.log" 2>&1 &
 standin_pid=$!
 wait_for "$standin" standin
 printf %s sk-upstream >"$work/upstream-key"
@@ -123,6 +131,7 @@ state_dir = "$work/state"
 [listen]
 data = "127.0.0.1:$data"
 admin = "127.0.0.1:$admin"
+$toll_listen
 [shards]
 count = $shards
 driver = "$driver"
@@ -142,13 +151,15 @@ cooldown = "0s"
 [[provider]]
 name = "standin"
 kind = "openai"
-base_url = "http://127.0.0.1:$standin/v1"
+$toll_ca
+base_url = "$https://127.0.0.1:$standin/v1"
 credentials = [{ name = "a", key = "file:$work/upstream-key" }]
 models = ["*"]
 [[provider]]
 name = "claude"
 kind = "anthropic"
-base_url = "http://127.0.0.1:$standin"
+$toll_ca
+base_url = "$https://127.0.0.1:$standin"
 credentials = [{ name = "a", key = "file:$work/upstream-key" }]
 [[key]]
 name = "soak"
@@ -161,7 +172,7 @@ wait_for "$admin" "the admin port"
 
 # One exchange a shard and some time: what a first call allocates is there before.
 "$bin/loadtest" mix --target "127.0.0.1:$data" --key caller --connections "$connections" \
-    --requests $((connections * 4)) >/dev/null
+    --requests $((connections * 4)) "${mix_tls[@]}" >/dev/null
 at_rest() { # seconds to wait, descriptors: whether all is as before the clients came
     local _
     sleep 1.5 # the pool's gauge is set once a second
@@ -179,7 +190,8 @@ files=()
 IFS=, read -ra names <<<"$classes"
 for name in "${names[@]}"; do files+=(--classes "$here/mixes/$name.toml"); done
 "$bin/loadtest" mix --target "127.0.0.1:$data" --key caller --connections "$connections" \
-    "${files[@]}" --check --messages-prefix claude/ --seconds "$seconds" --faults "$faults" >"$work/mix.txt" 2>"$work/mix.err" &
+    "${files[@]}" --check --messages-prefix claude/ --seconds "$seconds" --faults "$faults" \
+    "${mix_tls[@]}" >"$work/mix.txt" 2>"$work/mix.err" &
 mix_pid=$!
 start=$(date +%s%N) bad=0 second=0
 : >"$work/samples"
@@ -204,7 +216,7 @@ after=$(descriptors)
 ticks_before=$(ticks)
 sleep 2
 idle=$(($(ticks) - ticks_before))
-echo "driver $driver, $shards shards, $connections connections, $seconds s, faults $faults of $classes"
+echo "driver $driver, $shards shards, $connections connections, $seconds s, faults $faults of $classes${tls:+, TLS on both sides}"
 awk 'NR == 1 || /requests|answered/' "$work/mix.txt" | head -3
 echo "resident before the run  $rss_before KiB"
 echo "resident at 20 s         $rss_20 KiB (sample $(around 20 20 2))"

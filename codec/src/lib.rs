@@ -1,6 +1,7 @@
-//! Bytes to meaning: HTTP/1, JSON, SSE. No I/O, no clock; depends on nothing of ours.
+//! Bytes to meaning: HTTP/1, JSON, SSE, trace context. No I/O, no clock; depends on nothing of ours.
 
 pub mod http1;
 pub mod json;
 pub mod sse;
+pub mod trace_context;
 pub mod usage;

@@ -6,7 +6,8 @@
 //! The shape is told by the fields themselves, never by who sent them (DESIGN §5.5); a shape that
 //! can be read two ways takes the cheaper reading and says so in its flags.
 //!
-//! It knows no prices and makes no estimates. Bound: a bucket is a `u32`; more is cut, flagged.
+//! It knows no prices and makes no estimates. Bounds: a count is at most [`COUNT_MAX`], else it is
+//! none and the report with it; a bucket is a `u32`, more is cut, flagged.
 
 mod shape;
 #[cfg(test)]
@@ -57,10 +58,17 @@ pub enum UsageField {
 
 const FIELDS: usize = UsageField::GeminiToolUse as usize + 1;
 
+/// The most tokens that any one count of an answer can be: ten times the largest context that a
+/// model is sold with. What is beyond it was never used, and charging it would empty a budget.
+pub const COUNT_MAX: u64 = 100_000_000;
+
+/// Stands in the place of a count that cannot be.
+const IMPOSSIBLE: u64 = u64::MAX;
+
 /// Counts as reported. A field that was absent or null is not there, which is not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReportedUsage {
-    /// 0 where nothing was reported.
+    /// 0 where nothing was reported, [`IMPOSSIBLE`] where it was no count.
     counts: [u64; FIELDS],
     /// Fields that were reported, one bit each.
     reported: u32,
@@ -110,13 +118,13 @@ pub struct UsageEnvelope {
 pub struct UsageFlags(u16);
 
 impl UsageFlags {
-    /// A count was negative; taken as 0.
+    /// A count was negative; not taken.
     pub const NEGATIVE: Self = Self(1);
-    /// A count had a fraction; cut off.
+    /// A count had a fraction; not taken.
     pub const FRACTION: Self = Self(1 << 1);
     /// A count was neither a number nor null; not taken.
     pub const NOT_A_NUMBER: Self = Self(1 << 2);
-    /// A count or a sum was beyond its bucket; cut to the largest.
+    /// A count was beyond [`COUNT_MAX`], and not taken; or a sum beyond its bucket, and cut.
     pub const TOO_LARGE: Self = Self(1 << 3);
     /// Parts of the input exceed the input; the input was kept, the parts cut.
     pub const PARTS_EXCEED_INPUT: Self = Self(1 << 4);
@@ -136,6 +144,12 @@ impl UsageFlags {
     pub const OUTPUT_MISSING: Self = Self(1 << 11);
     /// The answer ended inside the report: what came of it is not what was used.
     pub const UNFINISHED: Self = Self(1 << 12);
+    /// A count that is priced was none that can be: the report is none.
+    pub const IMPOSSIBLE: Self = Self(1 << 13);
+
+    /// Counts that were not taken.
+    const ODD: Self =
+        Self(Self::NEGATIVE.0 | Self::FRACTION.0 | Self::NOT_A_NUMBER.0 | Self::TOO_LARGE.0);
 
     /// Whether nothing is doubtful.
     #[must_use]
@@ -147,6 +161,11 @@ impl UsageFlags {
     #[must_use]
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Whether any of `other` is in the set.
+    fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
     }
 
     /// Adds `other`.
@@ -176,20 +195,47 @@ impl ReportedUsage {
 
     /// Takes a count; a later one of the same field replaces it.
     pub fn set(&mut self, field: UsageField, count: u64) {
+        if count > COUNT_MAX {
+            return self.refuse(field, UsageFlags::TOO_LARGE);
+        }
         if let Some(place) = self.counts.get_mut(field as usize) {
             *place = count;
             self.reported |= field.bit();
         }
     }
 
-    /// Whether no count was reported.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.reported == 0
+    /// Notes that what stands in the place of a count cannot be one.
+    pub(crate) fn refuse(&mut self, field: UsageField, why: UsageFlags) {
+        self.flags.insert(why);
+        if let Some(place) = self.counts.get_mut(field as usize) {
+            *place = IMPOSSIBLE;
+            self.reported &= !field.bit();
+        }
     }
 
-    /// Reads a number as it stands in JSON and takes it. Negative counts become 0, fractions are
-    /// cut, what is beyond `u64` becomes the largest, all flagged; anything else is not taken.
+    /// Whether nothing was reported.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.reported == 0 && !self.flags.intersects(UsageFlags::ODD)
+    }
+
+    /// What is doubtful about the counts as they stand.
+    #[must_use]
+    pub fn doubts(&self) -> UsageFlags {
+        let mut flags = self.flags;
+        if flags.intersects(UsageFlags::ODD) {
+            let unpriced = UsageField::Total.bit() | UsageField::Reasoning.bit();
+            let counts = self.counts.iter().enumerate();
+            let mut priced = counts.filter(|(index, _)| unpriced & 1 << index == 0);
+            if priced.any(|(_, count)| *count == IMPOSSIBLE) {
+                flags.insert(UsageFlags::IMPOSSIBLE);
+            }
+        }
+        flags
+    }
+
+    /// Reads a number as it stands in JSON and takes it, if it is one that a count can be. A
+    /// fraction of 0 is none.
     pub fn read(&mut self, field: UsageField, number: &[u8]) {
         match small(number) {
             Some(count) => self.set(field, count),
@@ -199,25 +245,14 @@ impl ReportedUsage {
 
     #[cold]
     fn read_odd(&mut self, field: UsageField, text: &str) {
-        if let Ok(count) = text.parse::<u64>() {
-            return self.set(field, count);
-        }
-        match text.parse::<f64>() {
-            Ok(value) if value < 0.0 => {
-                self.flags.insert(UsageFlags::NEGATIVE);
-                self.set(field, 0);
-            }
-            Ok(value) if value.is_nan() => self.flags.insert(UsageFlags::NOT_A_NUMBER),
-            Ok(value) => {
-                if value >= TWO_TO_64 {
-                    self.flags.insert(UsageFlags::TOO_LARGE);
-                } else if value.fract() != 0.0 {
-                    self.flags.insert(UsageFlags::FRACTION);
-                }
-                self.set(field, whole(value));
-            }
-            Err(_) => self.flags.insert(UsageFlags::NOT_A_NUMBER),
-        }
+        let why = match text.parse::<f64>() {
+            Ok(value) if value < 0.0 => UsageFlags::NEGATIVE,
+            Ok(value) if value > COUNT_MAX as f64 => UsageFlags::TOO_LARGE,
+            Ok(value) if value.fract() == 0.0 => return self.set(field, whole(value)),
+            Ok(value) if !value.is_nan() => UsageFlags::FRACTION,
+            Ok(_) | Err(_) => UsageFlags::NOT_A_NUMBER,
+        };
+        self.refuse(field, why);
     }
 
     /// Lays a later report of the same answer over this one: counts are running totals, and an
@@ -226,6 +261,9 @@ impl ReportedUsage {
         for (index, (count, newer)) in self.counts.iter_mut().zip(later.counts).enumerate() {
             if later.reported & 1 << index != 0 {
                 *count = newer;
+            } else if newer == IMPOSSIBLE {
+                *count = newer;
+                self.reported &= !(1 << index);
             }
         }
         self.reported |= later.reported;
@@ -258,13 +296,11 @@ fn small(number: &[u8]) -> Option<u64> {
     Some(count)
 }
 
-const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
-
-/// The whole part of a number that is not negative; saturates.
+/// The number, which is whole and at most [`COUNT_MAX`].
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a float cast saturates, and cutting the fraction is what is asked for"
+    reason = "a float cast saturates, and this one is exact"
 )]
 fn whole(value: f64) -> u64 {
     value as u64

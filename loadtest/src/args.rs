@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::floor::Floor;
 use crate::loopback;
+use crate::tls::Papers;
 
 /// Load from outside, and the floor it is measured against. Loopback only.
 #[derive(Debug, Parser)]
@@ -24,6 +25,8 @@ enum Command {
     Rig(crate::rig::RigArgs),
     /// The same for streams: their events, their first one, and streams that are held
     Streams(crate::streams::StreamsArgs),
+    /// Write certificates for loopback: ca.pem, chain.pem and key.pem
+    Papers(PapersArgs),
     /// Relay bytes with as little work as possible
     Floor(FloorArgs),
 }
@@ -38,18 +41,29 @@ struct FloorArgs {
     upstream: String,
 }
 
+#[derive(Debug, Args)]
+struct PapersArgs {
+    /// The folder they are written into
+    folder: std::path::PathBuf,
+}
+
 /// Runs the command of the process's arguments.
 pub fn main_from_args() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Mix(args) => crate::mix::main(&args),
         Command::Rig(args) => crate::rig::main(&args),
         Command::Streams(args) => crate::streams::main(&args),
+        Command::Papers(args) => papers(&args).map(|()| ExitCode::SUCCESS),
         Command::Floor(args) => floor(&args).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {
         let _unwritable = writeln!(std::io::stderr(), "loadtest: {error}").is_err();
         ExitCode::from(2)
     })
+}
+
+fn papers(args: &PapersArgs) -> Result<(), Box<dyn std::error::Error>> {
+    Ok(Papers::made()?.write(&args.folder)?)
 }
 
 fn floor(args: &FloorArgs) -> Result<(), Box<dyn std::error::Error>> {

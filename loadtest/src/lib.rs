@@ -5,6 +5,7 @@
 //! - [`mix`]: a client that sends mixed and faulty traffic and states every outcome.
 //! - [`rig`]: the cheapest load, clients and upstream on one thread, to saturate what lies between.
 //! - [`streams`]: the same for streams.
+//! - [`tls`]: certificates, and connections that are plain or secured.
 //! - [`floor`]: a raw epoll relay, the least a proxy can cost on this machine.
 //!
 //! Each is one thread on one epoll instance, safe code only, loopback only.
@@ -22,6 +23,7 @@ mod slots;
 pub mod standin;
 pub mod streams;
 mod timers;
+pub mod tls;
 mod wire;
 
 pub use args::main_from_args;

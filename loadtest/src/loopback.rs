@@ -75,6 +75,12 @@ pub(crate) fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
     Ok(OwnedFd::from(socket).into())
 }
 
+/// Makes an open connection one of a loop: nothing waits, and nothing waits for more to send.
+pub(crate) fn tune(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)
+}
+
 /// Makes the close of `stream` a reset instead of an orderly end.
 pub(crate) fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO))

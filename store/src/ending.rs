@@ -125,4 +125,27 @@ mod tests {
         assert_eq!(Ending::from_number(15), None);
         assert_eq!(StatusClass::from_number(12), None);
     }
+
+    /// Number and name of each row below a heading of the page about endings.
+    fn rows(heading: &str) -> Vec<(u8, &'static str)> {
+        let page = include_str!("../../docs/reference/endings.md");
+        let section = page.split("\n## ").find(|section| section.starts_with(heading));
+        let lines = section.into_iter().flat_map(str::lines);
+        let row = |line: &'static str| {
+            let mut cells = line.trim_matches('|').split('|').map(str::trim);
+            Some((cells.next()?.parse().ok()?, cells.next()?.trim_matches('`')))
+        };
+        lines.filter_map(row).collect()
+    }
+
+    #[test]
+    fn the_page_about_endings_has_every_number_and_name() {
+        let endings: Vec<_> = Ending::ALL.iter().map(|e| (e.number(), e.name())).collect();
+        let releases: Vec<_> = Release::ALL.iter().map(|r| (r.number(), r.name())).collect();
+        let results: Vec<_> = StatusClass::ALL.iter().map(|c| (c.number(), c.name())).collect();
+        // What has not ended, and what was not released, is in no log as such.
+        assert_eq!(rows("The list"), endings[1..]);
+        assert_eq!(rows("Why nothing was charged"), releases[1..]);
+        assert_eq!(rows("Results of attempts"), results);
+    }
 }

@@ -71,7 +71,7 @@ wire_struct! {
         pub team_id: u32,
         /// Its project; 0 = none.
         pub project_id: u32,
-        /// Place of the route in the configuration.
+        /// What was asked for, by the number of its route; 0 = unknown.
         pub route_id: u16,
         /// Provider that served, or was tried last.
         pub provider_id: u16,
@@ -173,7 +173,7 @@ pub mod flag {
     pub const PRICE_HINT: u32 = 1 << 3;
     /// The usage had more than one reading; the cheaper one was billed.
     pub const USAGE_AMBIGUOUS: u32 = 1 << 4;
-    /// Usage came compressed in a coding we do not read.
+    /// Usage came in a coding we do not read, or in one that it was not.
     pub const USAGE_UNREADABLE: u32 = 1 << 5;
     /// The dialect's terminator was seen.
     pub const TERMINATED: u32 = 1 << 6;
@@ -189,6 +189,8 @@ pub mod flag {
     pub const COUNTED: u32 = 1 << 11;
     /// The caller's own credential was used.
     pub const OWN_CREDENTIAL: u32 = 1 << 12;
+    /// The usage that was reported cannot be; it is estimated.
+    pub const USAGE_IMPOSSIBLE: u32 = 1 << 13;
 }
 
 // === impl Head ===

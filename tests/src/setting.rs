@@ -4,7 +4,6 @@
 
 use crate::books::{Books, FEW};
 use crate::secured::Papers;
-use crossbeam_queue::ArrayQueue;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,6 +19,7 @@ use tollgate::observe::counters::Counters;
 use tollgate::observe::ledger::LedgerGauges;
 use tollgate::server::thread::Setup;
 use tollgate::shard::mailbox::Mailbox;
+use tollgate::shard::told::Told;
 use tollgate::upstream::addresses::Addresses;
 
 /// The good key of the corpus.
@@ -133,7 +133,7 @@ pub(crate) struct Kit {
     pub(crate) mailbox: Mailbox,
     pub(crate) keys: Arc<KeyTable>,
     pub(crate) counters: Arc<Counters>,
-    records: Arc<ArrayQueue<Settled>>,
+    records: Arc<Told>,
     books: Books,
     /// Some may have been served without a record.
     unrecorded: bool,
@@ -150,7 +150,7 @@ pub(crate) fn setup(
     // A place in the names of its healths: anything but the first is not good.
     ledger.health.store(u64::from(ledger_fails), Ordering::Relaxed);
     let (slab, books) = Books::open(FEW);
-    let records = Arc::new(ArrayQueue::new(RECORDS_MAX));
+    let records = Arc::new(Told::all(RECORDS_MAX));
     let kit = Kit {
         mailbox,
         keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),

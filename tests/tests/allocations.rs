@@ -179,6 +179,15 @@ fn at(route: &str, call: Call) -> Call {
     Call { head, ..call }
 }
 
+/// The same call that asks for a stream.
+fn streamed(call: Call) -> Call {
+    let body = String::from_utf8(call.body).unwrap();
+    let body = body.replacen("{\"model\"", "{\"stream\":true,\"model\"", 1);
+    let (head, _) = call.head.split_once("content-length").unwrap();
+    let head = format!("{head}content-length: {}\r\n\r\n", body.len());
+    Call { head, body: body.into_bytes(), ..call }
+}
+
 /// Sends the call and reads its answer to the last byte.
 fn exchange(stream: &mut TcpStream, call: &Call, buffer: &mut Vec<u8>) {
     stream.write_all(call.head.as_bytes()).unwrap();
@@ -192,7 +201,13 @@ fn exchange(stream: &mut TcpStream, call: &Call, buffer: &mut Vec<u8>) {
         let Some(end) = buffer.windows(4).position(|w| w == b"\r\n\r\n") else { continue };
         let head = std::str::from_utf8(&buffer[..end]).unwrap();
         assert!(head.starts_with(call.status), "{}: {head}", call.name);
-        let length = head.lines().find_map(|l| l.strip_prefix("content-length:")).unwrap();
+        let Some(length) = head.lines().find_map(|l| l.strip_prefix("content-length:")) else {
+            assert!(head.contains("transfer-encoding: chunked"), "{}: {head}", call.name);
+            if buffer.ends_with(b"\r\n0\r\n\r\n") {
+                return;
+            }
+            continue;
+        };
         if buffer.len() == end + 4 + length.trim().parse::<usize>().unwrap() {
             return;
         }
@@ -232,9 +247,16 @@ fn steady(choice: Choice) {
         call("a body of 12 KB", "ok", 12_000, "HTTP/1.1 200"),
         call("a body of 400 KB", "ok", 400_000, "HTTP/1.1 200"),
         Call { allowed: 1, ..call("a body of 3 MB", "ok", 3_000_000, "HTTP/1.1 200") },
+        streamed(call("a stream of 20 events", "stream-20", 1_900, "HTTP/1.1 200")),
+        streamed(call("a stream at once", "stream-at-once", 1_900, "HTTP/1.1 200")),
+        streamed(call("a paced stream", "stream-slow-2", 1_900, "HTTP/1.1 200")),
+        at("/v1/messages", streamed(call("a messages stream", "stream-20", 1_900, "HTTP/1.1 200"))),
+        streamed(call("an event of 100 KB", "stream-giant-content-100", 100, "HTTP/1.1 200")),
     ];
     for kind in &kinds {
-        let calls = if kind.body.len() > 100_000 { CALLS / 10 } else { CALLS };
+        // A stream takes as long as its upstream takes for it.
+        let few = kind.body.len() > 100_000 || kind.name.contains("stream");
+        let calls = if few { CALLS / 10 } else { CALLS };
         let counts = measure(&shard, kind, calls);
         let each = counts.allocations as f64 / calls as f64;
         println!("{choice:?}, {}: {counts:?} in {calls} calls, {each} a call", kind.name);

@@ -112,7 +112,11 @@ impl ReplyScan {
                 State::Skip(depth) => self.skip(depth, &mut piece, pos),
                 State::Key | State::Text | State::SkipText(_) => self.in_text(&mut piece, pos),
                 State::Scalar => self.in_scalar(byte, pos),
-                State::Lost => break,
+                State::Lost => {
+                    // Whatever it is, it may be what a model said.
+                    self.facts.said.add(piece.between(pos, piece.len()));
+                    break;
+                }
                 State::KeyEscape | State::TextEscape | State::SkipEscape(_) | State::Done => {
                     self.single(byte);
                     pos + 1

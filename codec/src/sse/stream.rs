@@ -23,7 +23,7 @@ use super::splitter::{Field, Line, Splitter, Token};
 use super::tally::Tally;
 use super::verdict::Verdict;
 use crate::json::{ErrorFacts, SaidText, ShortText};
-use crate::usage::{Provenance, UsageEnvelope, envelope};
+use crate::usage::{Provenance, UsageEnvelope, UsageFlags, envelope};
 
 /// A scan of one stream.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +107,28 @@ impl StreamScan {
         self.place == Place::Boundary
     }
 
+    /// Whether the stream is over, so that `rest`, which comes next, is no part of it: all but the
+    /// LF that may still belong to its terminator. A gemini stream has no such end.
+    #[must_use]
+    pub fn is_over(&self, rest: &[u8]) -> bool {
+        let ends = self.tally.terminated && self.dialect != Dialect::Gemini;
+        ends && self.place == Place::Boundary
+            && !(self.splitter.awaits_line_feed() && rest.first() == Some(&b'\n'))
+    }
+
+    /// Whether the event in progress is certain to be the usage chunk of a chat stream, though it is
+    /// not whole: its list of choices was empty, and usage has come.
+    #[must_use]
+    pub fn is_in_usage(&self) -> bool {
+        let facts = self.event.facts();
+        self.dialect == Dialect::Chat
+            && self.place == Place::Event
+            && facts.choices_over
+            && !facts.choice
+            && facts.error.is_none()
+            && !facts.usage.is_empty()
+    }
+
     /// Whether the dialect's terminator was seen.
     #[must_use]
     pub fn is_terminated(&self) -> bool {
@@ -140,8 +162,11 @@ impl StreamScan {
     #[must_use]
     pub fn usage(&self) -> UsageEnvelope {
         let mut usage = envelope(&self.tally.usage);
-        let reported = self.tally.reported;
-        usage.provenance = if reported { Provenance::Reported } else { Provenance::Missing };
+        usage.provenance = match usage.provenance {
+            _ if !self.tally.reported => Provenance::Missing,
+            _ if usage.flags.contains(UsageFlags::IMPOSSIBLE) => Provenance::Estimated,
+            _ => Provenance::Reported,
+        };
         if self.tally.content {
             usage.note_content();
         }

@@ -331,7 +331,8 @@ fn malformed_data_says_what_it_said_before() {
             + &data("[DONE]")),
     );
     assert!(found.succeeded && !found.reported, "a document without its end is no report");
-    assert_eq!((found.usage.output, found.said.ascii), (9, 1));
+    // What follows the document may be text as well: all but the byte that showed it.
+    assert_eq!((found.usage.output, found.said.ascii), (9, 1 + "railing".len() as u64));
 }
 
 #[test]

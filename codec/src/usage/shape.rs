@@ -16,7 +16,7 @@ pub fn envelope(usage: &ReportedUsage) -> UsageEnvelope {
         return chat(usage);
     }
     if !has(Field::Input) && !has(Field::Output) {
-        return UsageEnvelope { flags: usage.flags, ..UsageEnvelope::default() };
+        return UsageEnvelope { flags: usage.doubts(), ..UsageEnvelope::default() };
     }
     let beside = has(Field::CacheRead)
         || has(Field::CacheWrite)
@@ -138,7 +138,7 @@ struct Build {
 
 impl Build {
     fn new(usage: &ReportedUsage, input: Option<u64>, output: Option<u64>) -> Self {
-        let mut flags = usage.flags;
+        let mut flags = usage.doubts();
         if input.is_none() {
             flags.insert(Flags::INPUT_MISSING);
         }
@@ -149,6 +149,7 @@ impl Build {
             (None, None) => Provenance::Missing,
             // As far as it goes it is noted; the final count was not seen.
             _ if flags.contains(Flags::UNFINISHED) => Provenance::Estimated,
+            _ if flags.contains(Flags::IMPOSSIBLE) => Provenance::Estimated,
             _ => Provenance::Reported,
         };
         Self { envelope: UsageEnvelope { provenance, flags, ..UsageEnvelope::default() } }

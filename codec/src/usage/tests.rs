@@ -95,42 +95,7 @@ fn fixtures_of_the_contracts() {
 }
 
 /// Answers with odd counts, their buckets, and the doubt that is noted.
-const ODD: [(&str, [u32; 5], UsageFlags); 15] = [
-    (
-        r#"{"usage":{"prompt_tokens":-5,"completion_tokens":2}}"#,
-        [0, 0, 0, 0, 2],
-        UsageFlags::NEGATIVE,
-    ),
-    (
-        r#"{"usage":{"prompt_tokens":5.9,"completion_tokens":2}}"#,
-        [5, 0, 0, 0, 2],
-        UsageFlags::FRACTION,
-    ),
-    (
-        r#"{"usage":{"prompt_tokens":"7","completion_tokens":2}}"#,
-        [0, 0, 0, 0, 2],
-        UsageFlags::NOT_A_NUMBER,
-    ),
-    (
-        r#"{"usage":{"prompt_tokens":[1],"completion_tokens":2}}"#,
-        [0, 0, 0, 0, 2],
-        UsageFlags::NOT_A_NUMBER,
-    ),
-    (
-        r#"{"usage":{"prompt_tokens":true,"completion_tokens":2}}"#,
-        [0, 0, 0, 0, 2],
-        UsageFlags::NOT_A_NUMBER,
-    ),
-    (
-        r#"{"usage":{"prompt_tokens":5000000000,"completion_tokens":2}}"#,
-        [u32::MAX, 0, 0, 0, 2],
-        UsageFlags::TOO_LARGE,
-    ),
-    (
-        r#"{"usage":{"prompt_tokens":1e400,"completion_tokens":2}}"#,
-        [u32::MAX, 0, 0, 0, 2],
-        UsageFlags::TOO_LARGE,
-    ),
+const ODD: [(&str, [u32; 5], UsageFlags); 8] = [
     (
         r#"{"usage":{"prompt_tokens":4,"prompt_tokens_details":{"cached_tokens":9},
                 "completion_tokens":2}}"#,
@@ -170,6 +135,50 @@ const ODD: [(&str, [u32; 5], UsageFlags); 15] = [
     (r#"{"usage":{"completion_tokens":4}}"#, [0, 0, 0, 0, 4], UsageFlags::INPUT_MISSING),
 ];
 
+/// The same of counts that cannot be: they are as if they were not there.
+const IMPOSSIBLE: [(&str, [u32; 5], UsageFlags); 8] = [
+    (
+        r#"{"usage":{"prompt_tokens":-5,"completion_tokens":2}}"#,
+        [0, 0, 0, 0, 2],
+        UsageFlags::NEGATIVE,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":5.9,"completion_tokens":2}}"#,
+        [0, 0, 0, 0, 2],
+        UsageFlags::FRACTION,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":"7","completion_tokens":2}}"#,
+        [0, 0, 0, 0, 2],
+        UsageFlags::NOT_A_NUMBER,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":[1],"completion_tokens":2}}"#,
+        [0, 0, 0, 0, 2],
+        UsageFlags::NOT_A_NUMBER,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":true,"completion_tokens":2}}"#,
+        [0, 0, 0, 0, 2],
+        UsageFlags::NOT_A_NUMBER,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":5000000000,"completion_tokens":2}}"#,
+        [0, 0, 0, 0, 2],
+        UsageFlags::TOO_LARGE,
+    ),
+    (
+        r#"{"usage":{"prompt_tokens":1e400,"completion_tokens":2}}"#,
+        [0, 0, 0, 0, 2],
+        UsageFlags::TOO_LARGE,
+    ),
+    (
+        r#"{"usage":{"input_tokens":4,"cache_read_input_tokens":-1,"output_tokens":2}}"#,
+        [4, 0, 0, 0, 2],
+        UsageFlags::NEGATIVE,
+    ),
+];
+
 #[test]
 fn odd_counts_are_cut_and_flagged() {
     for (answer, expected, flag) in ODD {
@@ -180,6 +189,49 @@ fn odd_counts_are_cut_and_flagged() {
     }
     assert_eq!(read(r#"{"usage":{"prompt_tokens":5.0,"completion_tokens":2e0}}"#).input_fresh, 5);
     assert!(read(r#"{"usage":{"prompt_tokens":5.0,"completion_tokens":2e0}}"#).flags.is_empty());
+}
+
+#[test]
+fn a_report_with_a_count_that_cannot_be_is_no_report() {
+    for (answer, expected, flag) in IMPOSSIBLE {
+        let usage = read(answer);
+        assert_eq!(buckets(&usage), expected, "{answer}");
+        assert!(usage.flags.contains(flag), "{answer} {:?}", usage.flags);
+        assert!(usage.flags.contains(UsageFlags::IMPOSSIBLE), "{answer}");
+        assert_eq!(usage.provenance, Provenance::Estimated, "{answer}");
+    }
+    let both = read(r#"{"usage":{"prompt_tokens":-5,"completion_tokens":1.5}}"#);
+    assert_eq!(both.provenance, Provenance::Missing);
+    assert!(both.flags.contains(UsageFlags::IMPOSSIBLE));
+    // Nothing is priced by these.
+    for field in ["\"total_tokens\":-3", "\"completion_tokens_details\":{\"reasoning_tokens\":1.5}"]
+    {
+        let usage =
+            read(&format!(r#"{{"usage":{{"prompt_tokens":1,"completion_tokens":2,{field}}}}}"#));
+        assert_eq!(usage.provenance, Provenance::Reported, "{field}");
+        assert!(!usage.flags.contains(UsageFlags::IMPOSSIBLE), "{field}");
+    }
+    let most = read(r#"{"usage":{"prompt_tokens":100000000,"completion_tokens":2}}"#);
+    assert_eq!((most.input_fresh, most.provenance), (100_000_000, Provenance::Reported));
+}
+
+/// A running total that was none does not spoil the count that follows it, nor the other way.
+#[test]
+fn the_last_report_of_a_field_is_the_one_that_can_be_or_cannot() {
+    let report = |count: &str| {
+        let mut usage = ReportedUsage::default();
+        usage.set(UsageField::Input, 7);
+        usage.read(UsageField::Output, count.as_bytes());
+        usage
+    };
+    for (first, second, provenance, output) in
+        [("-1", "5", Provenance::Reported, 5), ("5", "-1", Provenance::Estimated, 0)]
+    {
+        let mut usage = report(first);
+        usage.update(&report(second));
+        let usage = envelope(&usage);
+        assert_eq!((usage.provenance, usage.output), (provenance, output), "{first} {second}");
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! One connection of the load and the request on it. Sends as its class does, reads what comes,
 //! notes the outcome. The driver decides what is asked next.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::answer::{AnswerReader, AtEnd, Progress};
@@ -14,6 +14,7 @@ use crate::clock;
 use crate::loopback;
 use crate::poll::{Interest, Poller, Ready};
 use crate::timers::Timers;
+use crate::tls::{Socket, Trust};
 
 /// What the client needs of the driver.
 pub(super) struct Tools<'a> {
@@ -21,6 +22,7 @@ pub(super) struct Tools<'a> {
     pub(super) timers: &'a mut Timers,
     pub(super) prepared: &'a [Prepared],
     pub(super) target: SocketAddr,
+    pub(super) trust: Option<&'a Trust>,
     /// Outcomes: class, outcome, latency.
     pub(super) outcomes: &'a mut Vec<(usize, Outcome, Duration)>,
     pub(super) connections: &'a mut u64,
@@ -43,7 +45,7 @@ pub(super) struct Client {
     at: u64,
     /// Tells events of this connection from those of its predecessors.
     generation: u64,
-    stream: Option<TcpStream>,
+    stream: Option<Socket>,
     interest: Interest,
     reader: AnswerReader,
     job: Option<Job>,
@@ -99,7 +101,11 @@ impl Client {
             self.send(tools);
         }
         if (ready.readable || ready.broken) && self.stream.is_some() {
+            let shaking = self.shaking();
             self.read(tools, scratch);
+            if shaking && !self.shaking() && self.wake_at.is_none() {
+                self.send(tools);
+            }
         }
     }
 
@@ -127,8 +133,13 @@ impl Client {
         }
     }
 
+    fn shaking(&self) -> bool {
+        self.stream.as_ref().is_some_and(Socket::shaking)
+    }
+
     fn connect(&mut self, tools: &mut Tools<'_>) -> Option<()> {
         let stream = loopback::connect(tools.target).ok()?;
+        let stream = Socket::calling(stream, tools.target.ip(), tools.trust).ok()?;
         self.generation += 1;
         self.reader = AnswerReader::default();
         self.interest = Interest::Read;
@@ -146,7 +157,8 @@ impl Client {
                 Ok(n) => job.sent += n,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if waits(&error) => {
-                    self.watch(Interest::Both, tools);
+                    let blocked = stream.blocked();
+                    self.watch(blocked, tools);
                     return;
                 }
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
@@ -269,7 +281,7 @@ impl Client {
             && reset
         {
             // a stream that is broken already is left all the same
-            let _broken = loopback::reset_on_close(stream).is_err();
+            let _broken = loopback::reset_on_close(stream.stream()).is_err();
         }
         self.hang_up();
     }

@@ -16,6 +16,7 @@ use crate::clock;
 use crate::poll::Poller;
 use crate::standin::Known;
 use crate::timers::Timers;
+use crate::tls::Trust;
 
 /// Failed connects in a row after which the run ends: the target is not there.
 const UNREACHABLE_MAX: u32 = 100;
@@ -30,6 +31,8 @@ const SCRATCH_BYTES: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) target: SocketAddr,
+    /// Whom clients believe, if they speak TLS.
+    pub(crate) trust: Option<Trust>,
     pub(crate) key: String,
     pub(crate) connections: usize,
     /// Requests begin within this time …
@@ -227,6 +230,7 @@ impl<'a> Drive<'a> {
             timers: &mut self.timers,
             prepared: &self.prepared,
             target: self.settings.target,
+            trust: self.settings.trust.as_ref(),
             outcomes: &mut self.outcomes,
             connections: &mut self.book.connections,
             surplus: &mut self.book.surplus,

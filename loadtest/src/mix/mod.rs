@@ -6,7 +6,7 @@
 //! Streams are read to their end and told apart by it; with `--check` every answer of 200 must have
 //! the content that the stand-in sends for its model.
 //!
-//! Deliberately not: TLS, targets other than loopback. Bounds: a run ends by time or
+//! Deliberately not: targets other than loopback. Bounds: a run ends by time or
 //! count, an exchange by `--timeout`, and a run against nothing after `UNREACHABLE_MAX` failures.
 
 mod answer;
@@ -28,6 +28,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::loopback;
+use crate::tls::Trust;
 
 use drive::{Settings, run};
 pub(crate) use request::chat_body;
@@ -47,6 +48,9 @@ pub(crate) struct MixArgs {
     /// Where the gateway listens; loopback only
     #[arg(long)]
     target: String,
+    /// Speak TLS, and believe whom a certificate of this PEM file has signed
+    #[arg(long)]
+    ca: Option<std::path::PathBuf>,
     /// The caller's key
     #[arg(long, default_value = "none")]
     key: String,
@@ -113,6 +117,7 @@ pub(crate) fn main(args: &MixArgs) -> Result<ExitCode, Box<dyn std::error::Error
     }
     let settings = Settings {
         target: loopback::address(&args.target)?,
+        trust: args.ca.as_deref().map(Trust::of_file).transpose()?,
         key: args.key.clone(),
         connections: args.connections as usize,
         time: seconds("seconds", args.seconds)?,

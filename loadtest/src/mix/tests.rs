@@ -8,6 +8,7 @@ use super::schedule::Faults;
 use super::{Settings, run};
 use crate::floor::Floor;
 use crate::standin::{Config, Standin};
+use crate::tls::{Identity, Papers, Trust};
 
 const STREAMS: &str = include_str!("../../mixes/streams.toml");
 
@@ -19,6 +20,7 @@ fn settings(standin: &Standin, faults: &str, requests: u64) -> Settings {
     }
     Settings {
         target: standin.addr(),
+        trust: None,
         key: "tg-test".to_owned(),
         connections: 4,
         time: Duration::from_secs(20),
@@ -39,6 +41,16 @@ fn settings(standin: &Standin, faults: &str, requests: u64) -> Settings {
 fn only(class: &str, requests: u64) -> Report {
     let standin = Standin::start(Config::default()).unwrap();
     run(&settings(&standin, &format!("{class}=100"), requests)).unwrap()
+}
+
+/// The same over TCP and over TLS.
+fn both(class: &str, requests: u64) -> [Report; 2] {
+    let papers = Papers::made().unwrap();
+    let identity = Some(Identity::of_pem(&papers.chain, &papers.key).unwrap());
+    let standin = Standin::start(Config { identity, ..Config::default() }).unwrap();
+    let mut settings = settings(&standin, &format!("{class}=100"), requests);
+    settings.trust = Some(Trust::of_pem(&papers.ca).unwrap());
+    [only(class, requests), run(&settings).unwrap()]
 }
 
 fn outcomes(report: &Report) -> Vec<(&str, u64)> {
@@ -89,8 +101,9 @@ fn outcomes_are_told_apart() {
         ("answer-1m", ("200", 20)),
         ("up-split", ("200", 20)),
     ] {
-        let report = only(class, 20);
-        assert_eq!(outcomes(&report), [expected], "{class}");
+        for report in both(class, 20) {
+            assert_eq!(outcomes(&report), [expected], "{class}");
+        }
     }
 }
 
@@ -127,8 +140,9 @@ fn streams_are_told_apart_by_their_end() {
         ("leave-stalled-stream", ("left", 12)),
         ("leave-before-stream", ("left", 12)),
     ] {
-        let report = only(class, 12);
-        assert_eq!(outcomes(&report), [expected], "{class}");
+        for report in both(class, 12) {
+            assert_eq!(outcomes(&report), [expected], "{class}");
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use super::side::{Got, Side};
 use crate::latency::{histogram, record};
 use crate::poll::{Interest, Poller, Ready};
 use crate::slots::RESERVED;
+use crate::tls::{Identity, Socket, Trust};
 use crate::{clock, loopback};
 
 /// Bytes of one read: a whole message of the usual sizes.
@@ -77,6 +78,10 @@ pub(super) struct Drive {
     listener: TcpListener,
     timer: OwnedFd,
     target: SocketAddr,
+    /// Whom clients believe, if they speak TLS.
+    trust: Option<Trust>,
+    /// Who the upstream is, if it speaks TLS.
+    identity: Option<Identity>,
     request: Vec<u8>,
     answer: Vec<u8>,
     scratch: Vec<u8>,
@@ -107,6 +112,8 @@ impl Drive {
             listener,
             timer,
             target,
+            trust: None,
+            identity: None,
             request: Vec::new(),
             answer,
             scratch: vec![0; SCRATCH_BYTES],
@@ -120,6 +127,11 @@ impl Drive {
             under_way: 0,
             counts: Counts::default(),
         })
+    }
+
+    /// Sides that are given something speak TLS from now on.
+    pub(super) fn secure(&mut self, trust: Option<Trust>, identity: Option<Identity>) {
+        (self.trust, self.identity) = (trust, identity);
     }
 
     /// The upstream's address.
@@ -139,7 +151,7 @@ impl Drive {
         (self.target, self.request) = (target, request);
         let until = clock::now() + limit;
         while self.clients.len() < connections {
-            match connect(target) {
+            match self.dial() {
                 Ok(side) => {
                     self.poller.add(&side.stream, self.clients.len() as u64, side.interest)?;
                     self.clients.push(Client { side, asked: false, since: None });
@@ -147,6 +159,12 @@ impl Drive {
                 Err(error) if clock::now() >= until => return Err(error),
                 Err(_) => self.turn(&mut Vec::new(), Some(RETRY))?,
             }
+        }
+        while self.clients.iter().any(|client| client.side.stream.shaking()) {
+            if clock::now() >= until {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{target}: no TLS")));
+            }
+            self.turn(&mut Vec::new(), Some(RETRY))?;
         }
         Ok(())
     }
@@ -223,7 +241,9 @@ impl Drive {
     fn accept(&mut self) {
         while let Ok((stream, _)) = self.listener.accept() {
             // a connection that cannot be kept is closed by being dropped
-            let Ok(side) = Side::new(stream) else { continue };
+            let socket = loopback::tune(&stream)
+                .and_then(|()| Socket::called(stream, self.identity.as_ref()));
+            let Ok(side) = socket.map(Side::new) else { continue };
             let at = self.free.pop().unwrap_or(self.providers.len());
             if at == self.providers.len() {
                 self.providers.push(None);
@@ -340,18 +360,19 @@ impl Drive {
 
     /// Connects anew. The run ends if that fails: without its target it measures nothing.
     fn renew(&mut self, at: usize) -> io::Result<()> {
-        let side = connect(self.target)?;
+        let side = self.dial()?;
         self.poller.add(&side.stream, at as u64, side.interest)?;
         self.clients[at].side = side;
         self.counts.reconnects += 1;
         if self.issuing { self.ask(at) } else { Ok(()) }
     }
-}
 
-fn connect(target: SocketAddr) -> io::Result<Side> {
-    let stream = TcpStream::connect_timeout(&target, CONNECT_LIMIT)
-        .map_err(|error| io::Error::new(error.kind(), format!("{target}: {error}")))?;
-    Side::new(stream)
+    fn dial(&self) -> io::Result<Side> {
+        let stream = TcpStream::connect_timeout(&self.target, CONNECT_LIMIT)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.target)))?;
+        loopback::tune(&stream)?;
+        Socket::calling(stream, self.target.ip(), self.trust.as_ref()).map(Side::new)
+    }
 }
 
 /// Processor time of this thread.

@@ -3,7 +3,7 @@
 //! connections, one request and one answer built before the run.
 //!
 //! It checks that every answer is whole and has status 200 and counts what is not; `mix` looks
-//! closer. Deliberately not: rates, faults, streams, TLS, answers that end with their connection
+//! closer. Deliberately not: rates, faults, streams, answers that end with their connection
 //! (they count as lost), targets other than loopback. Bounds: a run ends by time, the answers
 //! still due then by `DRAIN`.
 
@@ -24,6 +24,7 @@ use clap::Args;
 use crate::latency::Latency;
 use crate::loopback;
 use crate::mix::{Format, body_bytes};
+use crate::tls::Secured;
 
 use drive::{Counts, Drive, Look};
 use report::Report;
@@ -76,6 +77,8 @@ pub(crate) struct RigArgs {
     /// Never sleep: keeps the core beside other work, and spares the gateway the waking
     #[arg(long)]
     spin: bool,
+    #[command(flatten)]
+    secured: Secured,
     /// How the report is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     report: Format,
@@ -92,6 +95,7 @@ pub(crate) fn main(args: &RigArgs) -> Result<ExitCode, Box<dyn std::error::Error
     let answer = message::answer(args.answer_bytes as usize);
     let answer_bytes = answer.len();
     let mut drive = Drive::bind(loopback::address(&args.upstream)?, answer)?;
+    drive.secure(args.secured.trust()?, args.secured.identity()?);
     let upstream = drive.upstream()?;
     writeln!(io::stderr(), "rig upstream listening on {upstream}")?;
     let target = args.target.as_deref().map_or(Ok(upstream), loopback::address)?;

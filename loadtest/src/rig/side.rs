@@ -1,11 +1,11 @@
 //! One connection of the rig. What it writes is always the same message, so what is left to write
 //! is a number. Bounds: one message is written at a time, a peer's pipelined ones are counted.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::io::{self, ErrorKind};
 
 use super::framing::Reader;
 use crate::poll::Interest;
+use crate::tls::Socket;
 
 /// What a read gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum Got {
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Side {
-    pub(super) stream: TcpStream,
+    pub(super) stream: Socket,
     pub(super) reader: Reader,
     pub(super) interest: Interest,
     /// Messages to be written, the one under way included.
@@ -30,10 +30,8 @@ pub(super) struct Side {
 }
 
 impl Side {
-    pub(super) fn new(stream: TcpStream) -> io::Result<Side> {
-        stream.set_nonblocking(true)?;
-        stream.set_nodelay(true)?;
-        Ok(Side { stream, reader: Reader::default(), interest: Interest::Read, due: 0, at: 0 })
+    pub(super) fn new(stream: Socket) -> Side {
+        Side { stream, reader: Reader::default(), interest: Interest::Read, due: 0, at: 0 }
     }
 
     /// Whether everything due is written.
@@ -77,6 +75,6 @@ impl Side {
 
     /// What it must be watched for.
     pub(super) fn wanted(&self) -> Interest {
-        if self.written() { Interest::Read } else { Interest::Both }
+        if self.written() { Interest::Read } else { self.stream.blocked() }
     }
 }

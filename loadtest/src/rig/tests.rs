@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::drive::{Counts, Drive, Look};
 use super::message;
 use crate::floor::Floor;
+use crate::tls::{Identity, Papers, Trust};
 
 const FREE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 const LIMIT: Duration = Duration::from_secs(10);
@@ -56,6 +57,23 @@ fn the_rig_answers_itself() {
     clean(&counts);
     assert_eq!(counts.upstream.requests, counts.answered);
     assert_eq!((counts.upstream.connections, counts.latency.is_none()), (16, true));
+}
+
+#[test]
+fn over_tls_the_rig_answers_itself() {
+    let papers = Papers::made().unwrap();
+    let mut drive = bind(823);
+    let identity = Identity::of_pem(&papers.chain, &papers.key).unwrap();
+    drive.secure(Some(Trust::of_pem(&papers.ca).unwrap()), Some(identity));
+    let target = drive.upstream().unwrap();
+    let counts = run(&mut drive, target, 16, 2048);
+    clean(&counts);
+    assert_eq!(counts.upstream.requests, counts.answered);
+    let mut drive = bind(823);
+    drive.secure(Some(Trust::of_pem(&papers.ca).unwrap()), None);
+    let target = drive.upstream().unwrap();
+    let refused = drive.connect(target, 1, request(2048), TIME).expect_err("no TLS there");
+    assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
 }
 
 #[test]

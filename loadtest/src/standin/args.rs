@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use super::{Config, ENTRIES_MAX, Standin};
+use crate::tls::{Identity, Papers};
 
 /// A provider that answers by script; the model name selects the scenario.
 #[derive(Debug, Parser)]
@@ -17,6 +18,9 @@ struct Args {
     /// Address to listen on, loopback only; may be given several times
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: Vec<SocketAddr>,
+    /// Speak TLS: writes ca.pem, chain.pem and key.pem for loopback into this folder and shows them
+    #[arg(long)]
+    tls_dir: Option<PathBuf>,
     /// Folder of scenario files beside the built-in ones
     #[arg(long)]
     scenarios: Option<PathBuf>,
@@ -31,19 +35,28 @@ struct Args {
 /// Runs the stand-in of the process's arguments.
 pub fn main_from_args() -> ExitCode {
     let args = Args::parse();
-    let config = Config {
-        listen: args.listen,
-        folder: args.scenarios,
-        entries_max: args.tally,
-        ..Config::default()
-    };
-    match serve(config, args.until_stdin_closes) {
+    let until_stdin_closes = args.until_stdin_closes;
+    match configured(args).and_then(|config| serve(config, until_stdin_closes)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _unwritable = writeln!(std::io::stderr(), "standin: {error}").is_err();
             ExitCode::FAILURE
         }
     }
+}
+
+fn configured(args: Args) -> Result<Config, Box<dyn std::error::Error>> {
+    let identity = |folder: PathBuf| {
+        Papers::made()?.write(&folder)?;
+        Identity::of_folder(&folder)
+    };
+    Ok(Config {
+        listen: args.listen,
+        identity: args.tls_dir.map(identity).transpose()?,
+        folder: args.scenarios,
+        entries_max: args.tally,
+        ..Config::default()
+    })
 }
 
 fn serve(config: Config, until_stdin_closes: bool) -> Result<(), Box<dyn std::error::Error>> {

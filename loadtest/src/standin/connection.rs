@@ -2,8 +2,7 @@
 //! script waits nothing is read, so a peer that pipelines without end meets back-pressure. Bound:
 //! one request and one read of `SCRATCH_BYTES` are held.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::ErrorKind;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use super::script::{Action, Script};
 use crate::clock;
 use crate::loopback;
 use crate::poll::{Interest, Ready};
+use crate::tls::Socket;
 use crate::wire::Fault;
 
 /// How long an ended connection is kept for the peer to read: longer than any test's read.
@@ -48,7 +48,7 @@ enum Phase {
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    stream: TcpStream,
+    stream: Socket,
     token: u64,
     number: u64,
     requests: u64,
@@ -72,7 +72,7 @@ enum Step {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream, token: u64, number: u64) -> Connection {
+    pub(super) fn new(stream: Socket, token: u64, number: u64) -> Connection {
         Connection {
             stream,
             token,
@@ -89,7 +89,7 @@ impl Connection {
     }
 
     /// The stream, for registering it.
-    pub(super) fn stream(&self) -> &TcpStream {
+    pub(super) fn stream(&self) -> &Socket {
         &self.stream
     }
 
@@ -177,7 +177,7 @@ impl Connection {
     /// goes on: it may have closed only half.
     fn note_a_peer_that_left(&self, context: &mut Context) {
         if let Phase::Playing(Run { sequence: Some(sequence), .. }) = &self.phase
-            && matches!(self.stream.peek(&mut [0]), Ok(0))
+            && self.stream.peer_left()
         {
             context.tally.peer_left(*sequence);
         }
@@ -233,7 +233,7 @@ impl Connection {
         if reading.expects_continue && !self.continue_sent {
             self.continue_sent = true;
             // 25 bytes into an empty send buffer cannot fall short
-            if self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").is_err() {
+            if self.stream.write(b"HTTP/1.1 100 Continue\r\n\r\n").is_err() {
                 return Step::Drop;
             }
         }
@@ -304,7 +304,7 @@ impl Connection {
                 return self.finish(context);
             };
             match action {
-                Action::Send(bytes) => match run.write(&self.stream, bytes) {
+                Action::Send(bytes) => match run.write(&mut self.stream, bytes) {
                     Written::All => {}
                     Written::Blocked => return self.watch(Interest::Write, context),
                     Written::Pause => return self.pause(script.pace_ms, context),
@@ -317,7 +317,9 @@ impl Connection {
                 Action::Close => return self.end_in_order(context),
                 Action::CloseHard | Action::Reset => {
                     run.end(script.read.whole, context);
-                    if *action == Action::Reset && loopback::reset_on_close(&self.stream).is_err() {
+                    if *action == Action::Reset
+                        && loopback::reset_on_close(self.stream.stream()).is_err()
+                    {
                         context.trouble += 1;
                     }
                     self.phase = Phase::Draining;
@@ -351,7 +353,7 @@ impl Connection {
             early = run.script.early.is_some();
             run.end(run.script.read.whole, context);
         }
-        if self.stream.shutdown(Shutdown::Write).is_err() {
+        if self.stream.end().is_err() {
             return Fate::Drop;
         }
         self.stay(early, LINGER, context)

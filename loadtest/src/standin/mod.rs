@@ -49,6 +49,7 @@ pub use tally::{Counts, ENTRIES_MAX, Entry, hashed};
 use crate::clock;
 use crate::loopback;
 use crate::poll::Poller;
+use crate::tls::Identity;
 use context::Context;
 use library::Library;
 use server::{Command, Server};
@@ -94,6 +95,8 @@ impl Known {
 pub struct Config {
     /// Addresses to listen on, loopback only; port 0 takes a free one.
     pub listen: Vec<SocketAddr>,
+    /// Who it is: with one, all addresses speak TLS.
+    pub identity: Option<Identity>,
     /// A folder of scenario files beside the built-in ones.
     pub folder: Option<PathBuf>,
     /// Texts of further scenario files; a later scenario replaces an earlier one of its name.
@@ -108,6 +111,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
+            identity: None,
             folder: None,
             scenarios: Vec::new(),
             entries_max: ENTRIES_MAX,
@@ -181,7 +185,7 @@ impl Standin {
                 .and_then(|library| {
                     let tally = Tally::new(config.entries_max, config.captured_max);
                     let context = Context::new(Poller::new()?, library, tally);
-                    Ok(Server::new(context, listeners, received, woken)?)
+                    Ok(Server::new(context, listeners, config.identity, received, woken)?)
                 });
             let (outcome, server) = match server {
                 Ok(server) => (Ok(()), Some(server)),

@@ -1,11 +1,11 @@
 //! A script being played on a connection: how far it is, and its writes. Knows nothing of epoll.
 
-use std::io::{ErrorKind, Write};
-use std::net::TcpStream;
+use std::io::ErrorKind;
 use std::rc::Rc;
 
 use super::context::Context;
 use super::script::Script;
+use crate::tls::Socket;
 
 /// How far a script is.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Run {
     }
 
     /// Writes what is left of the present action's `bytes` and goes on to the next action.
-    pub(super) fn write(&mut self, mut stream: &TcpStream, bytes: &[u8]) -> Written {
+    pub(super) fn write(&mut self, stream: &mut Socket, bytes: &[u8]) -> Written {
         while self.offset < bytes.len() {
             let rest = &bytes[self.offset..];
             let piece = &rest[..self.script.split.unwrap_or(rest.len()).min(rest.len())];

@@ -2,7 +2,7 @@
 //! handle. Bounds: `CONNECTIONS_MAX` connections; one read of `SCRATCH_BYTES` at a time.
 
 use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
@@ -11,8 +11,10 @@ use super::connection::{Connection, Fate};
 use super::context::Context;
 use super::tally::{Counts, Entry};
 use crate::clock;
+use crate::loopback;
 use crate::poll::{Interest, Ready};
 use crate::slots::{RESERVED, Slots};
+use crate::tls::{Identity, Socket};
 
 /// Connections at once: above any load here, below the usual limit of descriptors. One more is
 /// accepted and closed at once.
@@ -39,6 +41,8 @@ pub(super) enum Command {
 pub(super) struct Server {
     context: Context,
     listeners: Vec<TcpListener>,
+    /// Who it is, if it speaks TLS.
+    identity: Option<Identity>,
     connections: Slots<Connection>,
     commands: Receiver<Command>,
     wake: UnixStream,
@@ -49,6 +53,7 @@ impl Server {
     pub(super) fn new(
         context: Context,
         listeners: Vec<TcpListener>,
+        identity: Option<Identity>,
         commands: Receiver<Command>,
         wake: UnixStream,
     ) -> io::Result<Server> {
@@ -59,6 +64,7 @@ impl Server {
         Ok(Server {
             context,
             listeners,
+            identity,
             connections: Slots::new(),
             commands,
             wake,
@@ -120,15 +126,16 @@ impl Server {
         let Ok(at) = usize::try_from(at) else { return };
         while let Some(Ok((stream, _))) = self.listeners.get(at).map(TcpListener::accept) {
             let full = self.connections.len() >= CONNECTIONS_MAX;
-            if full || stream.set_nonblocking(true).is_err() || stream.set_nodelay(true).is_err() {
-                self.context.trouble += 1;
-            } else {
-                self.admit(stream);
+            let socket = loopback::tune(&stream)
+                .and_then(|()| Socket::called(stream, self.identity.as_ref()));
+            match socket {
+                Ok(socket) if !full => self.admit(socket),
+                Ok(_) | Err(_) => self.context.trouble += 1,
             }
         }
     }
 
-    fn admit(&mut self, stream: TcpStream) {
+    fn admit(&mut self, stream: Socket) {
         let number = self.context.tally.connection();
         let token = self.connections.insert_with(|token| Connection::new(stream, token, number));
         let added = self.connections.get_mut(token).is_some_and(|connection| {

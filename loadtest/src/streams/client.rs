@@ -1,9 +1,8 @@
 //! The reading end of one stream: takes the framing off and compares every byte with what the
 //! upstream sends. Keeps a head that is not whole and nothing of the stream.
 
-use std::net::TcpStream;
-
 use super::text::Text;
+use crate::tls::Socket;
 use crate::wire::{BodyReader, Framing, Head};
 
 /// Largest head that is waited for: far above what a gateway adds to ours.
@@ -33,7 +32,7 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct Client {
     /// `None` once it is over.
-    pub(super) stream: Option<TcpStream>,
+    pub(super) stream: Option<Socket>,
     pub(super) state: State,
     /// Content events that have come whole.
     pub(super) events: u64,
@@ -57,7 +56,7 @@ struct Place {
 }
 
 impl Client {
-    pub(super) fn new(stream: TcpStream) -> Client {
+    pub(super) fn new(stream: Socket) -> Client {
         Client {
             stream: Some(stream),
             state: State::Idle,

@@ -3,7 +3,7 @@
 //! are counted. What it measures, by mode: events that each wait for the one before to be read,
 //! events at an even rate, bursts, streams that are held open, and the first content event.
 //!
-//! Deliberately not: faults, TLS, targets other than loopback, what lies inside the gateway: the
+//! Deliberately not: faults, targets other than loopback, what lies inside the gateway: the
 //! script beside it reads processor time and memory. Bounds: a phase ends by time, streams still
 //! due then by `DRAIN`.
 
@@ -27,6 +27,7 @@ use crate::latency::Latency;
 use crate::loopback;
 use crate::mix::{Format, body_bytes};
 use crate::standin::Dialect;
+use crate::tls::Secured;
 
 use drive::Drive;
 use first::Openings;
@@ -123,6 +124,8 @@ pub(crate) struct StreamsArgs {
     /// Never sleep: keeps the core beside other work, and keeps to the pace
     #[arg(long)]
     spin: bool,
+    #[command(flatten)]
+    secured: Secured,
     /// How the report is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     report: Format,
@@ -139,6 +142,7 @@ pub(crate) fn main(args: &StreamsArgs) -> Result<ExitCode, Box<dyn std::error::E
         return Err(format!("--rate {}: not a rate", args.rate).into());
     }
     let mut drive = Drive::bind(loopback::address(&args.upstream)?)?;
+    drive.secure(args.secured.trust()?, args.secured.identity()?);
     let upstream = drive.upstream()?;
     writeln!(io::stderr(), "rig upstream listening on {upstream}")?;
     let target = args.target.as_deref().map_or(Ok(upstream), loopback::address)?;

@@ -1,11 +1,11 @@
 //! The upstream's end of one stream: reads requests as far as it must know which stream they are
 //! for, and writes. What finds no room is kept. Bounds: `HELD_MAX` of a request.
 
-use std::io::{self, ErrorKind, Write};
-use std::net::TcpStream;
+use std::io::{self, ErrorKind};
 
 use super::text::Text;
 use crate::poll::Interest;
+use crate::tls::Socket;
 use crate::wire::{BodyReader, Fault, Framing, Head};
 
 /// Bytes of a request that are waited for: far above what a gateway makes of ours.
@@ -14,7 +14,7 @@ const HELD_MAX: usize = 256 << 10;
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Provider {
-    pub(super) stream: TcpStream,
+    pub(super) stream: Socket,
     pub(super) interest: Interest,
     /// The stream it serves.
     pub(super) of: Option<usize>,
@@ -23,11 +23,9 @@ pub(super) struct Provider {
 }
 
 impl Provider {
-    pub(super) fn new(stream: TcpStream) -> io::Result<Provider> {
-        stream.set_nonblocking(true)?;
-        stream.set_nodelay(true)?;
+    pub(super) fn new(stream: Socket) -> Provider {
         let (held, out) = (Vec::new(), Vec::new());
-        Ok(Provider { stream, interest: Interest::Read, of: None, held, out })
+        Provider { stream, interest: Interest::Read, of: None, held, out }
     }
 
     /// Takes bytes of a request; the stream it is for once it is whole.
@@ -53,14 +51,14 @@ impl Provider {
 
     /// Writes, behind what is still to be written.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let sent = if self.out.is_empty() { write(&self.stream, bytes)? } else { 0 };
+        let sent = if self.out.is_empty() { write(&mut self.stream, bytes)? } else { 0 };
         self.out.extend_from_slice(&bytes[sent..]);
         Ok(())
     }
 
     /// Writes what was kept.
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        let sent = write(&self.stream, &self.out)?;
+        let sent = write(&mut self.stream, &self.out)?;
         self.out.drain(..sent);
         Ok(())
     }
@@ -71,7 +69,7 @@ impl Provider {
     }
 }
 
-fn write(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+fn write(stream: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
     let mut sent = 0;
     while sent < bytes.len() {
         match stream.write(&bytes[sent..]) {

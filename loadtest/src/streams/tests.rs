@@ -11,6 +11,7 @@ use super::pace::Pace;
 use super::text::{Request, Text};
 use crate::floor::Floor;
 use crate::standin::Dialect;
+use crate::tls::{Identity, Papers, Socket, Trust};
 
 const FREE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 const LIMIT: Duration = Duration::from_secs(10);
@@ -61,6 +62,20 @@ fn each_pace_delivers_what_it_sends_through_the_floor_and_without() {
 }
 
 #[test]
+fn over_tls_streams_come_whole() {
+    let papers = Papers::made().unwrap();
+    let mut drive = bound(None, Dialect::Chat, true);
+    let identity = Identity::of_pem(&papers.chain, &papers.key).unwrap();
+    drive.secure(Some(Trust::of_pem(&papers.ca).unwrap()), Some(identity));
+    drive.connect(200, LIMIT).unwrap();
+    drive.open(LIMIT).unwrap();
+    drive.phase(Pace::Even { per_second: 100.0, batch: 20 }, TIME, false).unwrap();
+    assert!(drive.counts.delivered > 20, "{}", drive.counts.delivered);
+    drive.end(LIMIT).unwrap();
+    clean(drive.fates, 200);
+}
+
+#[test]
 fn held_streams_open_and_end_whole() {
     let mut drive = bound(None, Dialect::Chat, true);
     let floor = Floor::start(FREE.into(), drive.upstream().unwrap()).unwrap();
@@ -91,8 +106,9 @@ fn the_first_event_is_timed_from_its_own_write() {
 /// A client that is given `bytes` in pieces, then state and events.
 fn fed(dialect: Dialect, bytes: &[u8], piece: usize, total: u64) -> (State, u64, u64) {
     let listener = TcpListener::bind(SocketAddr::from(FREE)).unwrap();
-    let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (text, mut client) = (text(dialect), Client::new(stream));
+    let at = listener.local_addr().unwrap();
+    let socket = Socket::calling(std::net::TcpStream::connect(at).unwrap(), at.ip(), None).unwrap();
+    let (text, mut client) = (text(dialect), Client::new(socket));
     client.ask();
     client.total = Some(total);
     for part in bytes.chunks(piece) {

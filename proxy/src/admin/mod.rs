@@ -15,7 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -45,13 +45,21 @@ pub struct Watched {
     upstreams: Option<Box<AskUpstreams>>,
     started_unix_ms: u64,
     draining: AtomicBool,
+    lines_lost: Arc<AtomicU64>,
 }
 
 impl Watched {
     /// The counters of every shard, and when the node has started.
     pub fn new(counters: Vec<Arc<Counters>>, started_unix_ms: u64) -> Watched {
         let draining = AtomicBool::new(false);
-        Watched { counters, ledger: None, upstreams: None, started_unix_ms, draining }
+        Watched {
+            counters,
+            ledger: None,
+            upstreams: None,
+            started_unix_ms,
+            draining,
+            lines_lost: Arc::default(),
+        }
     }
 
     /// The same with upstreams that can be asked how they do.
@@ -62,6 +70,11 @@ impl Watched {
     /// The same with a ledger.
     pub fn with_ledger(self, ledger: Arc<LedgerGauges>) -> Watched {
         Watched { ledger: Some(ledger), ..self }
+    }
+
+    /// Where lines of the log are counted that nobody takes.
+    pub fn lines_lost(&self) -> &Arc<AtomicU64> {
+        &self.lines_lost
     }
 
     /// From now on the node is not ready.

@@ -6,6 +6,7 @@ use super::file::{self, File};
 use super::findings::{Finding, Findings, Text, quoted};
 use super::keys::{self, DeclaredKey};
 use super::ledger::{self, LedgerSettings};
+use super::log::{self, LogSettings};
 use super::names::{choice, token};
 use super::prices;
 use super::resilience;
@@ -70,6 +71,8 @@ pub struct Config {
     pub driver: Choice,
     /// Where records are kept; `None` for a node that keeps none.
     pub ledger: Option<LedgerSettings>,
+    /// What is logged.
+    pub log: LogSettings,
     /// What is allowed and probably not meant.
     pub warnings: Vec<Finding>,
 }
@@ -125,6 +128,7 @@ pub(super) fn compile(
         shards,
         driver,
         ledger,
+        log: log::settings(&file.log, folder, findings),
         warnings: Vec::new(),
     })
 }
@@ -151,7 +155,9 @@ fn price_list(file: &File, folder: &Path, env: &dyn Env, findings: &mut Findings
 fn deadlines(file: &File, findings: &mut Findings<'_>) -> Deadlines {
     let mut deadlines = Deadlines::default();
     for (name, span) in &file.deadlines {
-        if !(DEADLINE_MIN..=DEADLINE_MAX).contains(&span.value) {
+        // A notice that is none is the default, and the only span without a use for the clock.
+        let none = *name == "drain_notice" && span.value.is_zero();
+        if !none && !(DEADLINE_MIN..=DEADLINE_MAX).contains(&span.value) {
             let range = "must be between 100ms, the step of the clock, and 24h";
             findings.error(span.at, format!("\"{name}\" in [deadlines] {range}"));
         }
@@ -163,8 +169,10 @@ fn deadlines(file: &File, findings: &mut Findings<'_>) -> Deadlines {
             "header" => &mut deadlines.header,
             "body" => &mut deadlines.body,
             "client_idle" => &mut deadlines.client_idle,
+            "half_closed" => &mut deadlines.half_closed,
             "write_stall" => &mut deadlines.write_stall,
             "pooled" => &mut deadlines.pooled,
+            "drain_notice" => &mut deadlines.drain_notice,
             "drain" => &mut deadlines.drain,
             "heartbeat" => &mut deadlines.heartbeat,
             other => {

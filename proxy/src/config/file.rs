@@ -29,6 +29,7 @@ pub(super) struct File {
     pub(super) deadlines: Deadlines,
     pub(super) state_dir: Option<Text>,
     pub(super) ledger: Ledger,
+    pub(super) log: Log,
     pub(super) resilience: Resilience,
 }
 
@@ -153,6 +154,13 @@ pub(super) struct Ledger {
     pub(super) orphans: Option<Text>,
 }
 
+/// `[log]`.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    pub(super) access: Option<Text>,
+    pub(super) errors: Option<Text>,
+}
+
 /// `[deadlines]`, as pairs of key and value.
 pub(super) type Deadlines = Vec<(&'static str, At<Duration>)>;
 
@@ -177,6 +185,7 @@ impl File {
             deadlines: deadlines(&root, findings),
             state_dir: root.text("state_dir", findings),
             ledger: ledger(&root, findings),
+            log: log(&root, findings),
             resilience: Resilience::read(&root, findings),
         }
     }
@@ -318,6 +327,11 @@ fn ledger(root: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Ledger {
         when_full: table.text("when_full", findings),
         orphans: table.text("orphans", findings),
     }
+}
+
+fn log(root: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Log {
+    let Some(table) = root.table("log", &shape::LOG, findings) else { return Log::default() };
+    Log { access: table.text("access", findings), errors: table.text("errors", findings) }
 }
 
 fn limits(root: &Reader<'_, '_>, findings: &mut Findings<'_>) -> Limits {

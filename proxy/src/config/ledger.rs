@@ -2,8 +2,9 @@
 //! be.
 //!
 //! A relative path starts at the configuration's folder. Without `state_dir` the state is where
-//! the environment says: `$STATE_DIRECTORY` (systemd), else `$XDG_STATE_HOME/tollgate`, else
-//! `~/.local/state/tollgate`. Relative paths in these variables are not followed.
+//! the environment says: `$TOLLGATE_STATE_DIR`, else `$STATE_DIRECTORY` (systemd), else
+//! `$XDG_STATE_HOME/tollgate`, else `~/.local/state/tollgate`. Relative paths in these variables
+//! are not followed.
 
 use super::env::Env;
 use super::file::{self, File};
@@ -75,8 +76,8 @@ pub(super) fn settings(
     }
     let state_dir = match (state_dir, &file.state_dir) {
         (None, None) => default_state_dir(env).or_else(|| {
-            let what = "there is no \"state_dir\", and neither STATE_DIRECTORY, XDG_STATE_HOME nor \
-                        HOME says where state is kept";
+            let what = "there is no \"state_dir\", and neither TOLLGATE_STATE_DIR, \
+                        STATE_DIRECTORY, XDG_STATE_HOME nor HOME says where state is kept";
             findings.error(0, what);
             None
         }),
@@ -99,7 +100,9 @@ pub fn default_state_dir(env: &dyn Env) -> Option<PathBuf> {
         folder.map(|path| path.join(rest))
     };
     let unit = first_of(env.var("STATE_DIRECTORY"));
-    unit.or_else(|| below("XDG_STATE_HOME", "tollgate"))
+    let own = env.var("TOLLGATE_STATE_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    own.or(unit)
+        .or_else(|| below("XDG_STATE_HOME", "tollgate"))
         .or_else(|| below("HOME", ".local/state/tollgate"))
 }
 

@@ -8,6 +8,7 @@ pub mod check;
 pub mod env;
 pub mod findings;
 pub mod ledger;
+pub mod log;
 pub mod outline;
 pub mod prices;
 pub mod shape;
@@ -15,6 +16,7 @@ pub mod snapshot;
 
 mod base_url;
 mod compile;
+mod environment;
 mod file;
 mod keys;
 mod models;
@@ -29,6 +31,7 @@ mod tls;
 
 pub use compile::Config;
 pub use env::{Env, ProcessEnv};
+pub use environment::{ENVIRONMENT, from_environment};
 pub use findings::{ConfigErrors, Finding};
 pub use keys::DeclaredKey;
 pub use ledger::LedgerSettings;

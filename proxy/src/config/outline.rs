@@ -3,6 +3,7 @@
 //! routes are not looked at, since whoever asks about a ledger need not have the secrets.
 
 use super::env::Env;
+use super::environment;
 use super::file::File;
 use super::findings::{ConfigErrors, Findings};
 use super::ledger;
@@ -21,7 +22,10 @@ pub struct Outline {
 impl Outline {
     /// What holds without a file.
     pub fn without_file(env: &dyn Env) -> Outline {
-        Outline { state_dir: ledger::default_state_dir(env), providers: Vec::new() }
+        Outline {
+            state_dir: ledger::default_state_dir(env),
+            providers: environment::providers(env),
+        }
     }
 
     /// Reads the file at `path`.

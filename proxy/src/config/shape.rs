@@ -49,6 +49,7 @@ pub const ROOT: Shape = Shape {
         read("deadlines"),
         read("state_dir"),
         read("ledger"),
+        read("log"),
         read("retry"),
         read("breaker"),
         read("endings"),
@@ -153,6 +154,9 @@ pub const LEDGER: Shape = Shape {
     ],
 };
 
+/// `[log]`.
+pub const LOG: Shape = Shape { label: "[log]", keys: &[read("access"), read("errors")] };
+
 /// `[deadlines]`.
 pub const DEADLINES: Shape = Shape {
     label: "[deadlines]",
@@ -164,8 +168,10 @@ pub const DEADLINES: Shape = Shape {
         read("header"),
         read("body"),
         read("client_idle"),
+        read("half_closed"),
         read("write_stall"),
         read("pooled"),
+        read("drain_notice"),
         read("drain"),
         read("heartbeat"),
     ],
@@ -233,6 +239,7 @@ pub const SHAPES: &[&Shape] = &[
     &FALLBACK,
     &LIMITS,
     &LEDGER,
+    &LOG,
     &DEADLINES,
     &RETRY,
     &BREAKER,

@@ -157,10 +157,16 @@ pub struct Deadlines {
     pub body: Duration,
     /// A keep-alive connection without a byte; longer than any heartbeat.
     pub client_idle: Duration,
+    /// A client that has ended its side and been sent nothing: longer than most answers take to
+    /// begin, shorter than a place in line is worth to one that is gone.
+    pub half_closed: Duration,
     /// A peer that takes no bytes.
     pub write_stall: Duration,
     /// Oldest pooled upstream connection that is used again.
     pub pooled: Duration,
+    /// How long a stopping node still takes connections while it says that it is not ready; zero
+    /// if nobody asks it.
+    pub drain_notice: Duration,
     /// How long a stopping node waits for exchanges in flight.
     pub drain: Duration,
     /// A stream without a byte to the client, until a heartbeat is sent; shorter than
@@ -179,8 +185,10 @@ impl Default for Deadlines {
             header: s(10),
             body: s(30),
             client_idle: s(300),
+            half_closed: s(10),
             write_stall: s(60),
             pooled: s(60),
+            drain_notice: s(0),
             drain: s(900),
             heartbeat: s(10),
         }

@@ -128,6 +128,7 @@ between_bytes = "3m"
 header = "4s"
 body = "500ms"
 client_idle = "1h"
+half_closed = "11s"
 write_stall = "6s"
 pooled = "7s"
 drain = "8s"
@@ -252,12 +253,14 @@ fn every_key_of_a_full_file_is_in_the_result() {
         d.header,
         d.body,
         d.client_idle,
+        d.half_closed,
         d.write_stall,
         d.pooled,
         d.drain,
         d.heartbeat,
     ];
-    let wanted = [1_000, 120_000, 180_000, 4_000, 500, 3_600_000, 6_000, 7_000, 8_000, 9_000];
+    let wanted =
+        [1_000, 120_000, 180_000, 4_000, 500, 3_600_000, 11_000, 6_000, 7_000, 8_000, 9_000];
     assert_eq!(ms, wanted.map(Duration::from_millis));
 }
 
@@ -302,7 +305,7 @@ fn what_is_allowed_and_probably_not_meant_is_a_warning_with_its_line() {
         [
             "t:4:8: \"data\" in [listen] is reachable from other machines, without TLS",
             "t:21:12: base_url ends in /v1: calls to providers of kind anthropic add it themselves",
-            "t:81:15: no price is known for \"m\" of provider \"openai\": its calls count as zero, \
+            "t:82:15: no price is known for \"m\" of provider \"openai\": its calls count as zero, \
              and keys with a budget cannot make them",
         ]
     );

@@ -3,6 +3,7 @@
 //! in it.
 
 use crate::config::snapshot::Snapshot;
+use crate::exchange::call::{Dialect, Route};
 use crate::exchange::codes;
 use crate::exchange::ids::RequestId;
 use crate::exchange::keys::KeyTable;
@@ -98,11 +99,15 @@ pub fn json(record: &Settled, names: &Names) -> Value {
         "key_id": record.key_id,
         "key": names.key(record),
         "project_id": record.project_id,
+        "route": Route::name_of(record.route_id),
+        "dialect": Dialect::name_of(record.dialect),
+        "stream": record.has(flag::STREAM),
         "provider": names.provider(record),
         "model": record.model.as_str(),
         "served_model": record.served_model.as_str(),
         "opened_unix_ms": record.opened_unix_ms,
         "closed_unix_ms": record.closed_unix_ms,
+        "duration_ms": record.duration_ms(),
         "status": record.status,
         "ending": record.ending.name(),
         "code": codes::name(record.error_code),
@@ -126,6 +131,7 @@ pub fn json(record: &Settled, names: &Names) -> Value {
         "request_bytes": record.request_bytes,
         "relayed_bytes": record.relayed_bytes,
         "overhead_us": record.overhead_us,
+        "first_content_us": record.first_content_us,
         "upstream_us": record.upstream_us,
         "snapshot_version": record.snapshot_version,
         "price_version": record.price_version,
@@ -133,7 +139,7 @@ pub fn json(record: &Settled, names: &Names) -> Value {
 }
 
 /// Names of the flags of a record.
-const FLAGS: [(u32, &str); 13] = [
+const FLAGS: [(u32, &str); 14] = [
     (flag::TAIL_CUT, "tail_cut"),
     (flag::PRICED, "priced"),
     (flag::PRICE_FALLBACK, "price_fallback"),
@@ -147,6 +153,7 @@ const FLAGS: [(u32, &str); 13] = [
     (flag::STRICT, "strict"),
     (flag::COUNTED, "counted"),
     (flag::OWN_CREDENTIAL, "own_credential"),
+    (flag::USAGE_IMPOSSIBLE, "usage_impossible"),
 ];
 
 /// The attempts a record lists.

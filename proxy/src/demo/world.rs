@@ -3,7 +3,7 @@
 
 use super::Failure;
 use crate::config::{self, Config, Env};
-use crate::server::{Node, Options};
+use crate::server::{Keep, Node, Options};
 use loadtest::standin::{self, Standin};
 use std::io;
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ impl World {
         let text = configuration(standin.addr(), &key, &home);
         let config = config::parse("demo.toml", &text, &Fixed)
             .map_err(|errors| Failure::new(errors.to_string()))?;
-        let node = Node::start(&config, &Options { keep_records: true, pin: false })
+        let node = Node::start(&config, &Options { keep_records: Keep::All, pin: false })
             .map_err(Failure::start)?;
         Ok(World { standin, node, config, key, home })
     }

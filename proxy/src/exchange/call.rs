@@ -27,6 +27,17 @@ impl Dialect {
             Dialect::Gemini => 4,
         }
     }
+
+    /// The name of the dialect of a number.
+    pub fn name_of(number: u8) -> Option<&'static str> {
+        Some(match number {
+            1 => "chat",
+            2 => "messages",
+            3 => "responses",
+            4 => "gemini",
+            _ => return None,
+        })
+    }
 }
 
 /// A route of the data port.
@@ -81,6 +92,33 @@ impl Route {
             Route::Unserved(_) => "unserved",
             Route::Responses => "responses",
         }
+    }
+
+    /// Its number in records, for ever.
+    pub fn number(self) -> u16 {
+        match self {
+            Route::ChatCompletions => 1,
+            Route::Messages => 2,
+            Route::CountTokens => 3,
+            Route::Models => 4,
+            Route::Health(_) => 5,
+            Route::Unserved(_) => 6,
+            Route::Responses => 7,
+        }
+    }
+
+    /// The name of the route of a number; `None` if the record does not say.
+    pub fn name_of(number: u16) -> Option<&'static str> {
+        Some(match number {
+            1 => "chat_completions",
+            2 => "messages",
+            3 => "count_tokens",
+            4 => "models",
+            5 => "health",
+            6 => "unserved",
+            7 => "responses",
+            _ => return None,
+        })
     }
 
     /// Its path at a provider of its dialect, behind the base URL; `None` if it is answered here.

@@ -24,6 +24,19 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// Every one.
+    pub const ALL: [Ending; 9] = [
+        Ending::Succeeded,
+        Ending::UpstreamError,
+        Ending::Exhausted,
+        Ending::UpstreamCut,
+        Ending::Deadline,
+        Ending::WriteStall,
+        Ending::ClientLeft,
+        Ending::Shutdown,
+        Ending::Internal,
+    ];
+
     /// Its name in records, metrics and docs.
     pub fn name(self) -> &'static str {
         match self {

@@ -109,7 +109,10 @@ pub enum Refusal {
     /// The upstream refused *our* credential.
     UpstreamAuth,
     /// Every candidate rests for now: its breaker is open, or its credential cools down.
-    UpstreamUnavailable,
+    UpstreamUnavailable {
+        /// When the first of them is tried again.
+        retry_after_s: u32,
+    },
     /// A defect of ours.
     Internal,
 }
@@ -277,9 +280,10 @@ impl Refusal {
                 never_retry: true,
                 ..face(502, "upstream_auth", "The upstream refused this gateway's credential.")
             },
-            Refusal::UpstreamUnavailable => {
-                face(503, "upstream_unavailable", "No upstream of this model takes calls now.")
-            }
+            Refusal::UpstreamUnavailable { retry_after_s } => Face {
+                retry_after_s: Some(retry_after_s),
+                ..face(503, "upstream_unavailable", "No upstream of this model takes calls now.")
+            },
             _ => face(500, "internal", "A defect of this gateway ended the request."),
         }
     }

@@ -1,6 +1,7 @@
 //! Choices an operator makes about money where both answers are defensible.
 
 use super::call::Dialect;
+use super::outcome::Ending;
 
 /// What happens to a new exchange that no slot can be had for, or while the ledger takes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +62,17 @@ pub struct EndingRules {
     pub broken_unreported: Unreported,
     /// Of an answer whose client had left.
     pub left_unreported: Unreported,
+}
+
+impl EndingRules {
+    /// What an answer costs that did not say what it used, by how it ended.
+    pub fn unreported(&self, ending: Ending) -> Unreported {
+        match ending {
+            Ending::Succeeded => self.succeeded_unreported,
+            Ending::ClientLeft => self.left_unreported,
+            _ => self.broken_unreported,
+        }
+    }
 }
 
 impl Default for EndingRules {
@@ -128,4 +140,41 @@ impl OrphanRule {
 /// The name of a choice in the configuration.
 pub fn name<T: Copy + PartialEq>(names: &[(&'static str, T)], choice: T) -> &'static str {
     names.iter().find(|(_, named)| *named == choice).map_or("", |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules of which one releases, under its name in the configuration.
+    fn releasing() -> [(&'static str, EndingRules); 3] {
+        let rules = EndingRules::default();
+        let free = Unreported::Release;
+        [
+            ("succeeded_unreported", EndingRules { succeeded_unreported: free, ..rules }),
+            ("broken_unreported", EndingRules { broken_unreported: free, ..rules }),
+            ("left_unreported", EndingRules { left_unreported: free, ..rules }),
+        ]
+    }
+
+    #[test]
+    fn the_page_about_endings_names_the_rule_of_each() {
+        let page = include_str!("../../../docs/reference/endings.md");
+        let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains("` | `"));
+        let rows: Vec<Vec<&str>> =
+            rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect();
+        for ending in Ending::ALL {
+            let name = format!("`{}`", ending.name());
+            let row = rows.iter().find(|row| row.get(1) == Some(&&*name));
+            let row = row.unwrap_or_else(|| panic!("no row about {name}"));
+            assert_eq!(row[2], format!("`{ending:?}`"), "{name}");
+            let rule =
+                releasing().into_iter().find(|(_, r)| r.unreported(ending) != Unreported::Charge);
+            let (rule, _) = rule.expect("every ending has a rule");
+            // No answer has begun, so there is nothing that could have been left out.
+            let wanted =
+                if ending == Ending::Exhausted { "–".to_owned() } else { format!("`{rule}`") };
+            assert_eq!(row[4], wanted, "{name}");
+        }
+    }
 }

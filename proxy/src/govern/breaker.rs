@@ -1,18 +1,22 @@
 //! The circuit breaker: what the bits of its word mean, and how a failure, a probe and time change
 //! them. Arithmetic only; the words are `exchange::breaker`.
 //!
-//! So many failures within the window, with no call that went well to its end in between, open it;
-//! open, nothing passes; after that one call passes as its *probe*, and if it goes well the breaker
-//! closes by a *slow start*: a share of the calls that grows from a tenth to all of them, of which
-//! the first failure opens it again. A call that has no other candidate is not counted among the
-//! share: refusing it would help nobody.
+//! So many failures within the window open it, if no more calls went well to their end since the
+//! first of them; open, nothing passes; after that one call passes as its *probe*, and if it goes
+//! well the breaker closes by a *slow start*: a share of the calls that grows from a tenth to all of
+//! them, of which the first failure opens it again. A call that has no other candidate is not
+//! counted among the share: refusing it would help nobody.
 //!
 //! The window is counted in eighths, so a failure is forgotten after seven to eight of them:
-//! never too late, at most an eighth too early. A probe of which nothing is heard for as long as a
-//! breaker stays open is taken for lost, and another one may go.
+//! never too late, at most an eighth too early. Good ends are counted only while there are
+//! failures, and [`GOOD_EACH`] of them for each failure empty the word: what an upstream in good
+//! health costs is a read. A probe of which nothing is heard for as long as a breaker stays open is
+//! taken for lost, and another one may go.
 //!
 //! Time is in milliseconds of the monotonic clock that all shards share. Bounds:
-//! [`FAILURES_MAX`]; slices are numbered by 30 bits, which at the shortest window lasts for years.
+//! [`FAILURES_MAX`]; a count that is full halves all of them, which leaves their relation; slices
+//! are numbered by 20 bits, so that a word left alone for days may be taken for one of now: it has
+//! a few failures more then.
 
 use super::fault::Health;
 use super::gate::{At, Gate, Pass, Report, Standing};
@@ -28,7 +32,19 @@ const NS_PER_MS: u64 = 1_000_000;
 const SLICES: u64 = 8;
 const SLICE_BITS: u64 = 4;
 const COUNTS: u64 = (1 << (SLICES * SLICE_BITS)) - 1;
-const SLICE_NUMBER: u64 = (1 << 30) - 1;
+const SLICE_NUMBER: u64 = (1 << 20) - 1;
+
+/// All counts of failures, halved.
+const HALVES: u64 = 0x7777_7777;
+
+/// Good ends are counted above the slices, up to this.
+const GOOD_AT: u64 = SLICES * SLICE_BITS;
+const GOOD_BITS: u64 = 10;
+const GOOD_MAX: u64 = (1 << GOOD_BITS) - 1;
+
+/// Good ends for each failure after which the failures are forgotten: an upstream that fails less
+/// often is in no trouble, and its word is not to be written on and on.
+const GOOD_EACH: u64 = 64;
 
 /// The kind of state is in the two highest bits; below them a time, or slices.
 const KIND_AT: u32 = 62;
@@ -40,15 +56,26 @@ const FIRST_SHARE: u64 = 10;
 /// A word taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Calls pass; failures are counted: the number of the newest slice, and the counts, newest
-    /// lowest.
-    Closed { slice: u64, counts: u64 },
+    /// Calls pass; failures are counted: the number of the newest slice, the counts, newest
+    /// lowest, and the good ends since the first.
+    Closed(Counted),
     /// Nothing passes, since then.
     Open { since: u64 },
     /// One call is out to see, since then.
     Probing { since: u64 },
     /// The probe went well then.
     Warming { since: u64 },
+}
+
+/// What is counted while calls pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counted {
+    /// The number of the newest slice.
+    slice: u64,
+    /// Failures, a few bits a slice, the newest lowest.
+    failures: u64,
+    /// Calls that went well to their end.
+    good: u64,
 }
 
 /// What a breaker lets through.
@@ -80,7 +107,7 @@ pub enum Phase {
 /// What a breaker is now.
 pub fn phase(word: u64, now_ms: u64, rules: &BreakerRules) -> Phase {
     match State::of(word) {
-        State::Closed { .. } => Phase::Closed,
+        State::Closed(_) => Phase::Closed,
         State::Open { .. } => Phase::Open,
         State::Probing { .. } => Phase::Probing,
         State::Warming { .. } if lets(word, now_ms, rules) == Lets::All => Phase::Closed,
@@ -92,7 +119,7 @@ pub fn phase(word: u64, now_ms: u64, rules: &BreakerRules) -> Phase {
 pub fn lets(word: u64, now_ms: u64, rules: &BreakerRules) -> Lets {
     let waited = |since: u64| now_ms.saturating_sub(since) >= u64::from(rules.open_ms);
     match State::of(word) {
-        State::Closed { .. } => Lets::All,
+        State::Closed(_) => Lets::All,
         State::Open { since } | State::Probing { since } if waited(since) => Lets::One,
         State::Open { .. } | State::Probing { .. } => Lets::Nothing,
         State::Warming { since } => {
@@ -119,8 +146,8 @@ pub fn failed(word: u64, probe: bool, now_ms: u64, rules: &BreakerRules) -> Opti
         {
             open
         }
-        State::Warming { .. } => counted(0, 0, now_ms, rules),
-        State::Closed { slice, counts } => counted(slice, counts, now_ms, rules),
+        State::Warming { .. } => Counted::default().failed(now_ms, rules),
+        State::Closed(counted) => counted.failed(now_ms, rules),
     };
     Some(next.word())
 }
@@ -135,7 +162,7 @@ pub fn probing(word: u64, now_ms: u64, rules: &BreakerRules) -> Option<u64> {
 pub fn passed(word: u64, now_ms: u64) -> Option<u64> {
     match State::of(word) {
         State::Probing { .. } => Some(State::Warming { since: now_ms }.word()),
-        State::Open { .. } | State::Warming { .. } | State::Closed { .. } => None,
+        State::Open { .. } | State::Warming { .. } | State::Closed(_) => None,
     }
 }
 
@@ -146,35 +173,74 @@ pub fn released(word: u64, now_ms: u64, rules: &BreakerRules) -> Option<u64> {
             let since = now_ms.saturating_sub(u64::from(rules.open_ms));
             Some(State::Open { since }.word())
         }
-        State::Open { .. } | State::Warming { .. } | State::Closed { .. } => None,
+        State::Open { .. } | State::Warming { .. } | State::Closed(_) => None,
     }
 }
 
-/// The word after a call that went well to its end; `None` if nothing was counted. A thousand
-/// calls a second of which five in a minute fail are no host in trouble.
-pub fn emptied(word: u64) -> Option<u64> {
+/// The word after a call that went well to its end; `None` if no failure is counted.
+pub fn ended_well(word: u64, now_ms: u64, rules: &BreakerRules) -> Option<u64> {
     match State::of(word) {
-        State::Closed { counts, .. } if counts > 0 => Some(0),
+        State::Closed(counted) if counted.failures > 0 => {
+            Some(State::Closed(counted.ended_well(now_ms, rules)).word())
+        }
         _ => None,
     }
 }
 
-/// One more failure in the window.
-fn counted(slice: u64, counts: u64, now_ms: u64, rules: &BreakerRules) -> State {
-    let slice_ms = (u64::from(rules.window_ms) / SLICES).max(1);
-    let now = (now_ms / slice_ms) & SLICE_NUMBER;
-    let gone = now.wrapping_sub(slice) & SLICE_NUMBER;
-    // A shard whose clock was read a moment earlier counts into the newest slice.
-    let earlier = counts != 0 && gone > SLICE_NUMBER - SLICES;
-    let (slice, gone) = if earlier { (slice, 0) } else { (now, gone) };
-    let kept = if gone >= SLICES { 0 } else { counts << (gone * SLICE_BITS) & COUNTS };
-    let full = u64::from(FAILURES_MAX);
-    let counts = if kept & full == full { kept } else { kept + 1 };
-    let sum: u64 = (0..SLICES).map(|at| counts >> (at * SLICE_BITS) & full).sum();
-    if sum >= u64::from(rules.failures.clamp(1, FAILURES_MAX)) {
-        State::Open { since: now_ms }
-    } else {
-        State::Closed { slice, counts }
+// === impl Counted ===
+
+impl Counted {
+    /// What still counts now.
+    fn at(self, now_ms: u64, rules: &BreakerRules) -> Counted {
+        let slice_ms = (u64::from(rules.window_ms) / SLICES).max(1);
+        let now = (now_ms / slice_ms) & SLICE_NUMBER;
+        let gone = now.wrapping_sub(self.slice) & SLICE_NUMBER;
+        // A shard whose clock was read a moment earlier counts into the newest slice.
+        if self.failures != 0 && gone > SLICE_NUMBER - SLICES {
+            return self;
+        }
+        if gone >= SLICES {
+            return Counted { slice: now, ..Counted::default() };
+        }
+        let failures = self.failures << (gone * SLICE_BITS) & COUNTS;
+        // As if they had come evenly.
+        Counted { slice: now, failures, good: self.good * (SLICES - gone) / SLICES }
+    }
+
+    fn sum(self) -> u64 {
+        let full = u64::from(FAILURES_MAX);
+        (0..SLICES).map(|at| self.failures >> (at * SLICE_BITS) & full).sum()
+    }
+
+    fn halved(self) -> Counted {
+        Counted { failures: self.failures >> 1 & HALVES, good: self.good / 2, ..self }
+    }
+
+    /// One more failure.
+    fn failed(self, now_ms: u64, rules: &BreakerRules) -> State {
+        let mut counted = self.at(now_ms, rules);
+        let full = u64::from(FAILURES_MAX);
+        if counted.failures & full == full {
+            counted = counted.halved();
+        }
+        counted.failures += 1;
+        let sum = counted.sum();
+        if sum >= u64::from(rules.failures.clamp(1, FAILURES_MAX)) && sum >= counted.good {
+            State::Open { since: now_ms }
+        } else {
+            State::Closed(counted)
+        }
+    }
+
+    /// One more good end.
+    fn ended_well(self, now_ms: u64, rules: &BreakerRules) -> Counted {
+        let mut counted = self.at(now_ms, rules);
+        if counted.good == GOOD_MAX {
+            counted = counted.halved();
+        }
+        counted.good += 1;
+        let forgiven = counted.good >= counted.sum() * GOOD_EACH;
+        if forgiven { Counted::default() } else { counted }
     }
 }
 
@@ -184,7 +250,11 @@ impl State {
     fn of(word: u64) -> State {
         let since = word & TIME;
         match word >> KIND_AT {
-            0 => State::Closed { slice: since >> (SLICES * SLICE_BITS), counts: since & COUNTS },
+            0 => State::Closed(Counted {
+                slice: since >> (GOOD_AT + GOOD_BITS),
+                failures: since & COUNTS,
+                good: since >> GOOD_AT & GOOD_MAX,
+            }),
             1 => State::Open { since },
             2 => State::Probing { since },
             _ => State::Warming { since },
@@ -193,7 +263,9 @@ impl State {
 
     fn word(self) -> u64 {
         match self {
-            State::Closed { slice, counts } => (slice << (SLICES * SLICE_BITS) | counts) & TIME,
+            State::Closed(Counted { slice, failures, good }) => {
+                (slice << (GOOD_AT + GOOD_BITS) | good << GOOD_AT | failures) & TIME
+            }
             State::Open { since } => 1 << KIND_AT | since & TIME,
             State::Probing { since } => 2 << KIND_AT | since & TIME,
             State::Warming { since } => 3 << KIND_AT | since & TIME,
@@ -209,6 +281,16 @@ pub struct Breakers<'s> {
     now_ms: u64,
     /// Who is spared by a slow start is drawn from it.
     chance: u32,
+}
+
+/// How long until one call may go; 0 if it may now. A probe that is out may be back at any time.
+pub fn rests_ms(word: u64, now_ms: u64, rules: &BreakerRules) -> u64 {
+    match State::of(word) {
+        State::Open { since } => {
+            u64::from(rules.open_ms).saturating_sub(now_ms.saturating_sub(since))
+        }
+        State::Probing { .. } | State::Warming { .. } | State::Closed(_) => 0,
+    }
 }
 
 impl Gate for Breakers<'_> {
@@ -229,6 +311,13 @@ impl Gate for Breakers<'_> {
             (Standing::Spared, _) | (_, Standing::Spared) => Standing::Spared,
             (Standing::Ready, Standing::Ready) => Standing::Ready,
         }
+    }
+
+    fn rests_ms(&self, place: u8) -> u64 {
+        let Some(candidate) = self.candidate(place) else { return u64::MAX };
+        let of = |word| rests_ms(word, self.now_ms, self.rules);
+        let cools = candidate.health.cool_until_ms().saturating_sub(self.now_ms);
+        of(candidate.host.read()).max(of(candidate.health.read())).max(cools)
     }
 
     fn enter(&mut self, place: u8) -> Option<Pass> {
@@ -273,10 +362,10 @@ impl<'s> Breakers<'s> {
         let Some(candidate) = self.candidate(place) else { return };
         // Read, and mostly left alone.
         if candidate.host.read() != 0 {
-            candidate.host.update(emptied);
+            candidate.host.update(|word| ended_well(word, self.now_ms, self.rules));
         }
         if candidate.health.read() != 0 {
-            candidate.health.update(emptied);
+            candidate.health.update(|word| ended_well(word, self.now_ms, self.rules));
         }
     }
 

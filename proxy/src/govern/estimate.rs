@@ -11,7 +11,7 @@
 use crate::exchange::demand::{Demand, Figure};
 use crate::exchange::money::PicoUsd;
 use crate::exchange::price::{ModelPrice, MoneyTerms, Rates};
-use codec::usage::{Provenance, UsageEnvelope};
+use codec::usage::{Provenance, UsageEnvelope, UsageFlags};
 
 /// ASCII bytes of a token, by rule of thumb.
 const ASCII_PER_TOKEN: u64 = 4;
@@ -67,8 +67,12 @@ pub fn text_tokens(ascii: u64, non_ascii: u64) -> u64 {
 pub fn unreported(noted: &UsageEnvelope, input: u64, relayed: u64) -> UsageEnvelope {
     let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     let mut usage = *noted;
-    if noted.input_total() == 0 {
-        usage.input_fresh = narrow(input);
+    // Of an input that cannot be its parts may be all that was noted.
+    let doubtful = UsageFlags::IMPOSSIBLE;
+    let partly = noted.flags.contains(doubtful) && noted.flags.contains(UsageFlags::INPUT_MISSING);
+    if noted.input_total() == 0 || partly {
+        let missing = input.saturating_sub(noted.input_total());
+        usage.input_fresh = usage.input_fresh.saturating_add(narrow(missing));
     }
     usage.output = usage.output.max(narrow(relayed));
     usage.provenance = Provenance::Estimated;

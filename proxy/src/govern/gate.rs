@@ -37,6 +37,9 @@ pub trait Gate {
     /// How a candidate stands. Changes nothing.
     fn standing(&self, place: u8) -> Standing;
 
+    /// How long a candidate that takes no calls will take none, in milliseconds. Changes nothing.
+    fn rests_ms(&self, place: u8) -> u64;
+
     /// Begins an attempt; `None` if it rests, or somebody else has become its probe.
     fn enter(&mut self, place: u8) -> Option<Pass>;
 }

@@ -203,6 +203,19 @@ impl Walk {
         Report { pass: Pass::default(), ..self.report(end, &end.row()) }
     }
 
+    /// Whether the attempt under way would be the last one if it ended like this, so that its
+    /// answer is told as it came.
+    pub fn is_last(&self, end: AttemptEnd, at: At, rules: &RetryRules, gate: &impl Gate) -> bool {
+        let row = end.row();
+        if row.seen != Seen::Verbatim || self.again(end, &row, at, rules).is_some() {
+            return false;
+        }
+        let mut others = self.left;
+        others.remove(self.place);
+        let rests = |place| gate.standing(place) == Standing::Resting;
+        !allowed(row.next, rules) || !self.may_begin(at) || others.iter().all(rests)
+    }
+
     fn may_begin(&self, at: At) -> bool {
         self.begin_until.is_none_or(|until| at.mono <= until)
     }
@@ -238,12 +251,17 @@ impl Walk {
             }
             open.remove(place);
         }
+        if self.attempts == 0 {
+            self.last =
+                Some(Refusal::UpstreamUnavailable { retry_after_s: soonest_s(self.left, gate) });
+        }
         self.over()
     }
 
     fn over(&mut self) -> Step {
         self.stage = Stage::Over;
-        let refusal = self.last.unwrap_or(Refusal::UpstreamUnavailable);
+        let refusal =
+            self.last.unwrap_or(Refusal::UpstreamUnavailable { retry_after_s: REST_MIN_S });
         Step::Over(self.answer.map_or(Over::Refuse(refusal), Over::Answer))
     }
 
@@ -291,10 +309,17 @@ impl Walk {
     }
 }
 
-/// Whether an end is the last one, and its answer is told as it came.
-pub fn is_told_at_once(end: AttemptEnd, rules: &RetryRules) -> bool {
-    let row = end.row();
-    !allowed(row.again, rules) && !allowed(row.next, rules) && row.seen == Seen::Verbatim
+/// The least that a client is told to wait for candidates that rest: a probe that is out may be
+/// back by then.
+const REST_MIN_S: u32 = 1;
+
+/// The most: clients obey longer waits to the letter, and some of them without a bound.
+const REST_MAX_S: u32 = 60;
+
+/// When the first of these takes calls again, in seconds from now.
+fn soonest_s(left: Places, gate: &impl Gate) -> u32 {
+    let soonest = left.iter().map(|place| gate.rests_ms(place)).min().unwrap_or(0);
+    u32::try_from(soonest.div_ceil(1_000)).unwrap_or(u32::MAX).clamp(REST_MIN_S, REST_MAX_S)
 }
 
 fn allowed(may: May, rules: &RetryRules) -> bool {

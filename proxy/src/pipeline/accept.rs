@@ -8,6 +8,7 @@ use super::client::{Client, Presence, SCRATCH_KEPT};
 use super::held::Held;
 use super::parse::{self, Kept, Request};
 use super::refuse::{self, Origin};
+use super::tracing::Fresh;
 use super::{After, local, routes, settle};
 use crate::exchange::call::{Dialect, Route};
 use crate::exchange::ids::RequestId;
@@ -28,25 +29,48 @@ use std::time::Duration;
 /// calls of one turn, so that busy clients never pay for the hand-over.
 const LENT: Duration = Duration::from_secs(5);
 
-/// Serves a connection to its end.
+/// Serves a connection to its end. Its task is small: what it takes to serve calls is there while it
+/// has some, or has had one a moment ago.
 pub async fn connection<I: Io>(shard: Rc<Shard<I>>, stream: I::Stream) {
     shard.counters.connections.increment();
     shard.counters.connections_open.increment();
-    let mut holding = Holding { shard: &shard, held: Held::default(), cut: Ending::Shutdown };
-    let panicked = {
-        let mut serving = pin!(serve(&shard, stream, &mut holding.held));
+    let mut client = Client::new(stream, shard.wheel.timer());
+    let mut secured = false;
+    while let Awake::Sleepy = Box::pin(awake(&shard, &mut client, secured)).await {
+        secured = true;
+        if !asleep(&shard, &mut client).await {
+            client.stream.shutdown();
+            break;
+        }
+    }
+    drop(client);
+    shard.counters.connections_open.decrement();
+}
+
+/// How a time of calls ended.
+enum Awake {
+    /// Nothing has come for a while: the connection holds no buffer, nor needs one.
+    Sleepy,
+    /// The connection is over.
+    Over,
+}
+
+/// Serves calls until none comes for a while. Whatever happens in here, each is settled once.
+async fn awake<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>, secured: bool) -> Awake {
+    let mut holding = Holding { shard, held: Held::default(), cut: Ending::Shutdown };
+    let ended = {
+        let mut serving = pin!(serve(shard, client, &mut holding.held, secured));
         poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx))) {
-            Ok(poll) => poll.map(|()| false),
-            Err(_) => std::task::Poll::Ready(true),
+            Ok(poll) => poll.map(Some),
+            Err(_) => std::task::Poll::Ready(None),
         })
         .await
     };
-    if panicked {
+    if ended.is_none() {
         shard.counters.panics.increment();
         holding.cut = Ending::Internal;
     }
-    drop(holding);
-    shard.counters.connections_open.decrement();
+    ended.unwrap_or(Awake::Over)
 }
 
 /// Settles what a connection leaves under way: a panic does, and a shard that ends before it.
@@ -79,22 +103,26 @@ impl Drop for Busy<'_> {
     }
 }
 
-async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
-    let mut client = Client::new(stream, shard.wheel.timer());
-    if !secure(shard, &mut client).await {
+async fn serve<I: Io>(
+    shard: &Shard<I>,
+    client: &mut Client<I::Stream>,
+    held: &mut Held,
+    secured: bool,
+) -> Awake {
+    if !secured && !secure(shard, client).await {
         shard.counters.client_tls_failures.increment();
-        return client.stream.shutdown();
+        client.stream.shutdown();
+        return Awake::Over;
     }
     loop {
         let mut busy = None;
-        let after = match next(shard, &mut client, &mut busy).await {
+        let after = match next(shard, client, &mut busy).await {
             Next::Request(request, origin) => match request.route.upstream_path() {
-                Some(_) => super::run(shard, &mut client, held, &request, origin).await,
-                None => local::answer(shard, &mut client, held, &request, origin).await,
+                Some(_) => super::run(shard, client, held, &request, origin).await,
+                None => local::answer(shard, client, held, &request, origin).await,
             },
-            Next::Refused(refusal, origin) => {
-                refuse::answer(shard, &mut client, refusal, origin).await
-            }
+            Next::Refused(refusal, origin) => refuse::answer(shard, client, refusal, origin).await,
+            Next::Sleepy => return Awake::Sleepy,
             Next::Closed => break,
         };
         match after {
@@ -108,7 +136,8 @@ async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
                 // of stream before the reset.
                 client.take_back().await;
                 client.stream.abort();
-                return shard.buffers.give(client.inbox);
+                shard.buffers.give(std::mem::take(&mut client.inbox));
+                return Awake::Over;
             }
         }
         if shard.draining.get() {
@@ -116,7 +145,8 @@ async fn serve<I: Io>(shard: &Shard<I>, stream: I::Stream, held: &mut Held) {
         }
     }
     client.stream.shutdown();
-    shard.buffers.give(client.inbox);
+    shard.buffers.give(std::mem::take(&mut client.inbox));
+    Awake::Over
 }
 
 /// The handshake, if the connection has one; false if it came to nothing.
@@ -131,6 +161,8 @@ async fn secure<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>) -> bool
 enum Next {
     Request(Request, Origin),
     Refused(Refusal, Origin),
+    /// Nothing, for a while.
+    Sleepy,
     Closed,
 }
 
@@ -174,10 +206,13 @@ async fn next<'s, I: Io>(
                 let origin = origin(shard, routes::guess_dialect(&client.inbox));
                 return Next::Refused(Refusal::RequestTimeout, origin);
             }
-            Event::Fired => match sleep(shard, client, deadlines.client_idle).await {
-                true => {}
-                false => return Next::Closed,
-            },
+            Event::Fired => {
+                client.take_back().await;
+                if client.inbox.is_empty() && client.presence == Presence::Here {
+                    shard.buffers.give(std::mem::take(&mut client.inbox));
+                    return Next::Sleepy;
+                }
+            }
             Event::Stirred(_) => client.stir(),
             _ => {}
         }
@@ -201,23 +236,15 @@ fn lend<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>) {
     client.stream.start_read(buffer, Recall::Able);
 }
 
-/// An idle connection: gives the buffer back and waits for bytes. False when it is to be closed.
-async fn sleep<I: Io>(
-    shard: &Shard<I>,
-    client: &mut Client<I::Stream>,
-    client_idle: Duration,
-) -> bool {
-    client.take_back().await;
-    if !client.inbox.is_empty() || client.presence != Presence::Here {
-        return true;
-    }
+/// Waits for bytes without a buffer. False when the connection is to be closed.
+async fn asleep<I: Io>(shard: &Shard<I>, client: &mut Client<I::Stream>) -> bool {
     if shard.draining.get() {
         return false;
     }
-    let Some(rest) = client_idle.checked_sub(LENT).filter(|rest| !rest.is_zero()) else {
+    let idle = shard.snapshot.pin().deadlines.client_idle;
+    let Some(rest) = idle.checked_sub(LENT).filter(|rest| !rest.is_zero()) else {
         return false;
     };
-    shard.buffers.give(std::mem::take(&mut client.inbox));
     client.shed(0);
     client.start_watch();
     client.timer.arm_idle(rest);
@@ -250,6 +277,7 @@ fn head<I: Io>(
         caller_id: &mut client.caller_id,
         session: &mut client.session,
         caller: &mut client.caller,
+        fresh: Fresh { trace: [shard.spans.wide(), shard.spans.wide()], span: shard.spans.wide() },
     };
     match parse::request(&client.inbox, &head, &fields, max, kept) {
         Ok(request) => {
@@ -258,7 +286,7 @@ fn head<I: Io>(
                 route: Some(request.route),
                 dialect: request.route.dialect(),
                 is_head: request.is_head,
-                close: !request.keep_alive,
+                close: !request.keep_alive || shard.noticed.get(),
                 is_10: request.minor == 0,
             };
             Some(Next::Request(request, origin))
@@ -280,7 +308,10 @@ fn refused_origin<I: Io>(shard: &Shard<I>, bytes: &[u8], head: &RequestHead) -> 
     let ends_here = head.framing == Framing::None && !head.upgrade;
     Origin {
         is_head: head.method == Method::Head,
-        close: !head.keep_alive || !ends_here || head.method == Method::Connect,
+        close: !head.keep_alive
+            || !ends_here
+            || head.method == Method::Connect
+            || shard.noticed.get(),
         is_10: head.minor == 0,
         route,
         ..origin(shard, dialect)
@@ -301,24 +332,35 @@ mod tests {
     use crate::io::ring::{RingIo, RingStream};
     use crate::io::tls::{Link, TlsIo};
 
-    /// A connection's task is this future, allocated once when it is accepted (DESIGN §9, rule 7).
-    const FUTURE_BYTES_MAX: usize = 4096;
+    /// What a connection has while it serves calls (DESIGN §9, rule 7).
+    const AWAKE_BYTES_MAX: usize = 4096;
 
-    fn size_of_output<F: Future>(
-        _: impl FnOnce(Rc<Shard<TlsIo<RingIo>>>, Link<RingStream>) -> F,
+    /// Its task, and all there is of it while nothing comes.
+    const ASLEEP_BYTES_MAX: usize = 512;
+
+    type Tls = TlsIo<RingIo>;
+
+    fn task<F: Future>(_: impl FnOnce(Rc<Shard<Tls>>, Link<RingStream>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    fn serving<'a, F: Future + 'a>(
+        _: impl FnOnce(&'a Shard<Tls>, &'a mut Client<Link<RingStream>>, bool) -> F,
     ) -> usize {
         size_of::<F>()
     }
 
     #[test]
     fn the_connection_future_stays_small() {
-        let whole = size_of_output(connection::<TlsIo<RingIo>>);
+        let (asleep, awake) = (task(connection::<Tls>), serving(awake::<Tls>));
         println!(
-            "connection future {whole} B; request scan {} B, reply scan {} B, record {} B",
+            "connection future {awake} B, asleep {asleep} B; request scan {} B, reply scan {} B, \
+             record {} B",
             size_of::<codec::json::RequestScan>(),
             size_of::<codec::json::ReplyScan>(),
             size_of::<store::record::Settled>(),
         );
-        assert!(whole <= FUTURE_BYTES_MAX, "{whole} bytes");
+        assert!(awake <= AWAKE_BYTES_MAX, "{awake} bytes");
+        assert!(asleep <= ASLEEP_BYTES_MAX, "{asleep} bytes");
     }
 }

@@ -6,6 +6,7 @@
 //! are simply not read until their turn comes.
 
 use super::authenticate::Caller;
+use super::leaving;
 use crate::io::buffers::{BUFFER_BYTES, Buffers};
 use crate::io::turn::{Event, Turn};
 use crate::io::wheel::Timer;
@@ -42,6 +43,8 @@ pub(super) struct Client<S> {
     pub inbox: Vec<u8>,
     /// Whether it is still there.
     pub presence: Presence,
+    /// When it ended its side, in ticks of its shard.
+    ended: u64,
     /// It is watched without a buffer: no read can be posted until it stirs.
     pub watching: bool,
     /// It has stirred, and nobody has read since.
@@ -68,6 +71,7 @@ impl<S: Stream> Client<S> {
             timer,
             inbox: Vec::new(),
             presence: Presence::Here,
+            ended: 0,
             watching: false,
             stirred: false,
             spoke: 0,
@@ -171,10 +175,25 @@ impl<S: Stream> Client<S> {
     pub(super) fn absorb(&mut self, done: ReadDone) {
         self.inbox = done.buffer;
         match done.result {
-            Ok(0) => self.presence = Presence::HalfClosed,
+            Ok(0) => (self.presence, self.ended) = (Presence::HalfClosed, self.timer.tick()),
             Ok(_) => {}
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
             Err(_) => self.presence = Presence::Gone,
+        }
+    }
+
+    /// How much longer it is waited for, if it has ended its side and nothing can be written that
+    /// would tell whether it is still there.
+    pub(super) fn patience(&self, most: Duration) -> Option<Duration> {
+        let until = self.ended + leaving::ticks(most);
+        let rest = || leaving::span(until.saturating_sub(self.timer.tick()));
+        (self.presence == Presence::HalfClosed).then(rest)
+    }
+
+    /// Takes it for gone if it is not waited for any more.
+    pub(super) fn give_up(&mut self, most: Duration) {
+        if self.patience(most).is_some_and(|rest| rest.is_zero()) {
+            self.presence = Presence::Gone;
         }
     }
 

@@ -59,7 +59,9 @@ pub(super) async fn walk<I: Io>(
         let (place, fresh) = match walking.next(shard, call) {
             Step::Try { place, fresh } => (place, fresh),
             Step::Wait { until } => {
+                let since = shard.mono();
                 Box::pin(pause(shard, client, call, held, until)).await?;
+                call.waited(since, shard.mono());
                 continue;
             }
             Step::Over(Over::Answer(answer)) => return Ok(Way::Kept(answer)),
@@ -79,6 +81,7 @@ pub(super) async fn walk<I: Io>(
         held.record.attempt(call.attempt());
         shard.counters.attempts.increment();
         shard.counters.fallbacks.add(u64::from(held.record.fallbacks - fallbacks));
+        let since = shard.mono();
         match attempt(shard, client, request, call, held, fresh).await {
             Ok(answer) => return Ok(Way::Comes(answer)),
             Err(Ended::ClientGone) => {
@@ -90,6 +93,7 @@ pub(super) async fn walk<I: Io>(
                 return Err(after_body(Refusal::ShuttingDown));
             }
             Err(Ended::Attempt(end)) => {
+                call.waited(since, shard.mono());
                 walking.failed(shard, call, held, Failed { end, kept: None });
             }
         }
@@ -109,22 +113,27 @@ async fn pause<I: Io>(
         if rest.is_zero() {
             return Ok(());
         }
-        let beat = if call.begun { relay::beat_in(client, call) } else { rest };
-        client.timer.arm(rest.min(beat));
+        let half_closed = call.snapshot.deadlines.half_closed;
+        let sooner = match call.begun {
+            true => relay::beat_in(client, call),
+            false => client.patience(half_closed).unwrap_or(rest),
+        };
+        client.timer.arm(rest.min(sooner));
         match Turn::client(&mut client.stream, &client.timer).await {
             Event::ClientRead(done) => {
                 client.absorb(done);
                 client.shed_inbox(&shard.buffers);
-                if client.presence == Presence::Gone {
-                    return Err(Unserved::ClientGone);
-                }
             }
             Event::Fired if shard.cut.get() => return Err(after_body(Refusal::ShuttingDown)),
+            Event::Fired if !call.begun => client.give_up(half_closed),
             Event::Fired if call.begun && relay::beat_in(client, call).is_zero() => {
                 let sent = relay::beat(shard, client, call, held).await;
                 sent.map_err(|_| Unserved::ClientGone)?;
             }
             _ => {}
+        }
+        if client.presence == Presence::Gone {
+            return Err(Unserved::ClientGone);
         }
     }
 }
@@ -146,7 +155,8 @@ async fn attempt<I: Io>(
     let mut upstream = connection(shard, client, call, provider, fresh).await?;
     let mut outgoing = Outgoing::new(shard.buffers.take());
     let buffers: &Buffers = &shard.buffers;
-    write_request((&mut outgoing, buffers), client, request, call, provider, held.record.attempts);
+    let number = (held.record.attempts, shard.spans.wide());
+    write_request((&mut outgoing, buffers), client, request, call, provider, number);
     settle::sent(shard, held);
     let begun = shard.mono();
     let outcome = exchange(shard, client, call, held, &mut upstream, &mut outgoing).await;
@@ -269,19 +279,13 @@ async fn exchange<I: Io>(
             Event::ClientRead(done) => {
                 client.absorb(done);
                 client.shed_inbox(&shard.buffers);
-                if client.presence == Presence::Gone && call.leaving.is_none() {
-                    client.timer.disarm();
-                    if !wait.sent || !leaving::left(shard, client, call, held) {
-                        return Err(Ended::ClientGone);
-                    }
-                    // It was sent, and is for nobody: it is not sent again.
-                    call.received.let_go();
-                    wait.arm(client, call, call.rest(client.timer.tick()));
-                }
+                wait.arm_again(client, call);
             }
             Event::Fired if !wait.late && !shard.cut.get() && wait.is_early(client) => {
-                // Only the client has waited long enough for a sign.
-                if Box::pin(relay::beat(shard, client, call, held)).await.is_err() {
+                if !call.begun {
+                    client.give_up(deadlines.half_closed);
+                } else if Box::pin(relay::beat(shard, client, call, held)).await.is_err() {
+                    // It had waited long enough for a sign.
                     return Err(Ended::ClientGone);
                 }
                 wait.arm_again(client, call);
@@ -293,7 +297,29 @@ async fn exchange<I: Io>(
             }
             Event::ClientWritten(_) | Event::Stirred(_) => {}
         }
+        let unseen = client.presence == Presence::Gone && call.leaving.is_none();
+        if unseen && !outlives(shard, client, call, held, &mut wait) {
+            return Err(Ended::ClientGone);
+        }
     }
+}
+
+/// The client is seen gone. Whether its answer is waited for all the same.
+fn outlives<I: Io>(
+    shard: &Shard<I>,
+    client: &Client<I::Stream>,
+    call: &mut Call<'_>,
+    held: &mut Held,
+    wait: &mut Wait,
+) -> bool {
+    client.timer.disarm();
+    if !wait.sent || !leaving::left(shard, client, call, held) {
+        return false;
+    }
+    // It was sent, and is for nobody: it is not sent again.
+    call.received.let_go();
+    wait.arm(client, call, call.rest(client.timer.tick()));
+    true
 }
 
 /// Starts the next piece; false when there is none.

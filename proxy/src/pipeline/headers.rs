@@ -57,7 +57,10 @@ pub(super) fn of_response(name: &[u8]) -> Fate {
         b"content-length" => Fate::Rewrite,
         b"x-request-id" | b"request-id" => Fate::Forward,
         b"set-cookie" | b"set-cookie2" | b"alt-svc" => Fate::Strip,
+        b"traceparent" | b"tracestate" | b"traceresponse" => Fate::Strip,
         _ if is_hop_by_hop(lower) => Fate::Strip,
+        // What pages of other origins may do with a key of ours is not the provider's to grant.
+        _ if lower.starts_with(b"access-control-") => Fate::Strip,
         _ if lower.starts_with(b"x-ratelimit-") => Fate::Strip,
         _ if lower.starts_with(b"anthropic-ratelimit-") => Fate::Strip,
         _ if lower.starts_with(b"x-tollgate-") => Fate::Strip,

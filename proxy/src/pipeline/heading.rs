@@ -45,20 +45,25 @@ impl Wait {
     }
 
     /// It may last so long.
-    pub(super) fn arm<S>(&mut self, client: &Client<S>, call: &Call<'_>, span: Duration) {
+    pub(super) fn arm<S: Stream>(&mut self, client: &Client<S>, call: &Call<'_>, span: Duration) {
         self.until = client.timer.tick() + leaving::ticks(span);
         self.arm_again(client, call);
     }
 
-    /// It goes on. A client that has a head already is told every now and then.
-    pub(super) fn arm_again<S>(&self, client: &Client<S>, call: &Call<'_>) {
+    /// It goes on. A client that has a head already is told every now and then; one that has
+    /// nothing and has ended its side is waited for so long.
+    pub(super) fn arm_again<S: Stream>(&self, client: &Client<S>, call: &Call<'_>) {
         let rest = leaving::span(self.until.saturating_sub(client.timer.tick()));
-        let beats = call.begun && call.leaving.is_none();
-        client.timer.arm(if beats { rest.min(relay::beat_in(client, call)) } else { rest });
+        let sooner = match call.begun {
+            _ if call.leaving.is_some() => None,
+            true => Some(relay::beat_in(client, call)),
+            false => client.patience(call.snapshot.deadlines.half_closed),
+        };
+        client.timer.arm(sooner.map_or(rest, |sooner| rest.min(sooner)));
     }
 
     /// Whether it is not over yet.
-    pub(super) fn is_early<S>(&self, client: &Client<S>) -> bool {
+    pub(super) fn is_early<S: Stream>(&self, client: &Client<S>) -> bool {
         client.timer.tick() < self.until
     }
 

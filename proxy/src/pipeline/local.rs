@@ -54,7 +54,7 @@ async fn body_of<I: Io>(
     match request.route {
         Route::Health(health) => {
             body::discard(shard, client, request).await?;
-            Ok(self::health(health, shard.draining.get()))
+            Ok(self::health(health, shard.noticed.get()))
         }
         Route::Models => {
             let bundle = authenticate::identify(client, &shard.keys, held)?;
@@ -83,9 +83,9 @@ fn may_use(snapshot: &Snapshot, list: &AllowList, name: &str) -> bool {
         })
 }
 
-fn health(health: Health, draining: bool) -> (u16, String) {
+fn health(health: Health, noticed: bool) -> (u16, String) {
     match health {
-        Health::Ready if draining => (503, "{\"status\":\"draining\"}".into()),
+        Health::Ready if noticed => (503, "{\"status\":\"draining\"}".into()),
         Health::Live | Health::Ready | Health::Started => (200, "{\"status\":\"ok\"}".into()),
     }
 }

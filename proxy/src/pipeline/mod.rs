@@ -29,6 +29,7 @@ mod rewrite;
 mod refuse; //          any refusal → client
 mod routes;
 mod standing;
+mod tracing;
 mod walking;
 
 use crate::config::snapshot::Snapshot;

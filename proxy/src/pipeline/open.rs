@@ -63,8 +63,9 @@ pub(super) struct Call<'s> {
     pub origin: Origin,
     /// The configuration it runs under.
     pub snapshot: &'s Snapshot,
-    /// When the request was wholly here.
-    pub complete: MonoNs,
+    /// When the request was wholly here; later by what was waited since for upstreams, so that
+    /// what has passed since then is ours.
+    complete: MonoNs,
     /// It costs nothing: what comes back is no completion.
     pub is_free: bool,
     /// The candidate it is turned to.
@@ -134,6 +135,17 @@ impl<'s> Call<'s> {
 }
 
 impl Call<'_> {
+    /// The time since then was not ours: an attempt that has failed, a pause.
+    pub(super) fn waited(&mut self, since: MonoNs, now: MonoNs) {
+        self.complete.0 = self.complete.0.saturating_add(now.since(since));
+    }
+
+    /// Microseconds of ours up to now, `waiting` nanoseconds of an attempt under way left out.
+    pub(super) fn own_us(&self, waiting: u64, now: MonoNs) -> u32 {
+        let own = now.since(self.complete).saturating_sub(waiting);
+        u32::try_from(own / 1_000).unwrap_or(u32::MAX)
+    }
+
     /// How long its answer may still be read on for nobody.
     pub(super) fn rest(&self, tick: u64) -> Duration {
         self.leaving.as_ref().and_then(|leaving| leaving.rest(tick)).unwrap_or_default()
@@ -240,6 +252,7 @@ fn head(
 ) -> Head {
     let mut head = Head {
         request_id: origin.id.0,
+        route_id: origin.route.map_or(0, Route::number),
         dialect: origin.dialect.number(),
         opened_unix_ms: now.wall.0,
         snapshot_version: snapshot.version,

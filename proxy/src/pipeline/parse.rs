@@ -9,6 +9,7 @@ use super::attribution;
 use super::authenticate::Caller;
 use super::headers::{self, Fate};
 use super::routes;
+use super::tracing::{self, Fresh};
 use crate::exchange::call::Route;
 use crate::exchange::refusal::Refusal;
 use codec::http1::{self, Expect, Fields, Framing, Method, RequestHead, connection_lists};
@@ -30,7 +31,8 @@ pub(super) struct Request {
     pub keep_alive: bool,
     /// Whether the client waits for `100 Continue`.
     pub expects_continue: bool,
-    /// Bytes of `forward` that are the query, with its `?`; the field lines follow.
+    /// Bytes of `forward` before the field lines: the line of the trace, and the query with its
+    /// `?`.
     pub query_len: usize,
     /// Where in `forward` the lines begin that go on only with an unchanged body.
     pub digests_at: usize,
@@ -49,6 +51,8 @@ pub(super) struct Kept<'a> {
     pub session: &'a mut Vec<u8>,
     /// The credential.
     pub caller: &'a mut Caller,
+    /// For a trace that begins here.
+    pub fresh: Fresh,
 }
 
 /// Query parameters that are credentials: consumed, never sent on.
@@ -96,6 +100,7 @@ fn read(
         return Err(Refusal::InvalidRequest { param: None, why });
     }
     check_framing(route, head.framing, request_bytes_max)?;
+    tracing::make_room(kept.forward);
     write_query(query, kept.forward);
     let mut request = Request {
         route,
@@ -143,7 +148,7 @@ fn read_fields(
     request: &mut Request,
     kept: &mut Kept<'_>,
 ) -> Result<(), Refusal> {
-    let Kept { forward, caller_id, session, caller } = kept;
+    let Kept { forward, caller_id, session, caller, fresh } = kept;
     let mut credential = Credential::default();
     let mut session_rank = usize::MAX;
     let mut digests = false;
@@ -173,6 +178,7 @@ fn read_fields(
             Fate::Rewrite => {}
         }
     }
+    tracing::write(bytes, fields, *fresh, forward);
     request.digests_at = forward.len();
     if digests {
         for (name, value) in fields.iter(bytes) {

@@ -41,8 +41,9 @@ pub(super) async fn answer<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     refusal: Refusal,
-    to: Origin,
+    mut to: Origin,
 ) -> After {
+    to.close |= shard.draining.get();
     let face = refusal.face_in(to.dialect);
     shard.counters.refused(face.code);
     let mut out = shard.buffers.take();
@@ -75,6 +76,7 @@ pub(super) fn write(out: &mut Vec<u8>, refusal: Refusal, to: &Origin, caller_id:
     }
     if refusal == Refusal::UpgradeRequired {
         line(out, b"upgrade", b"HTTP/1.1");
+        line(out, b"connection", b"upgrade");
     }
     if let Some(seconds) = face.retry_after_s {
         out.extend_from_slice(b"retry-after: ");

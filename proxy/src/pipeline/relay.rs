@@ -26,10 +26,10 @@ use super::held::Held;
 use super::open::Call;
 use super::refuse::write_connection;
 use super::walking::{Failed, Walking};
-use super::{After, leaving, settle, standing};
+use super::{After, leaving, settle, standing, tracing};
 use crate::exchange::outcome::{Ending, Outcome};
 use crate::govern::fault::Answered;
-use crate::govern::walk::{self, AttemptEnd, Fault};
+use crate::govern::walk::{AttemptEnd, Fault};
 use crate::io::Io;
 use crate::shard::Shard;
 use codec::http1::{self, Framing};
@@ -115,7 +115,7 @@ pub(super) fn pump<I: Io>(
             Passage::Stream(stream) => stream.look(client, call, held).await,
         };
         let looked = match looked {
-            Err(Unfit::Error) if !call.begun && passage.is_told_at_once(call) => Ok(()),
+            Err(Unfit::Error) if passage.is_told_at_once(call, walking) => Ok(()),
             looked => looked,
         };
         if let Err(unfit) = looked {
@@ -124,7 +124,7 @@ pub(super) fn pump<I: Io>(
         walking.answered(shard, call);
         let delivered = pass(shard, client, call, held, &mut passage).await;
         if delivered.outcome.ending == Ending::Succeeded {
-            walking.went_well(call);
+            walking.went_well(shard, call);
         } else if let Some(end) = passage.broke_off(delivered.outcome.ending) {
             walking.broke_off(shard, call, end);
         }
@@ -142,8 +142,11 @@ async fn pass<I: Io>(
 ) -> Delivered {
     call.received.let_go();
     let incoming = passage.incoming();
-    let own = incoming.begun.since(call.complete) + shard.mono().since(incoming.arrived);
-    held.record.overhead_us = u32::try_from(own / 1000).unwrap_or(u32::MAX);
+    let now = shard.mono();
+    let waiting = incoming.arrived.since(incoming.begun);
+    held.record.first_content_us =
+        u32::try_from(now.since(incoming.begun) / 1000).unwrap_or(u32::MAX);
+    held.record.overhead_us = call.own_us(waiting, now);
     match passage {
         Passage::Whole(whole) => whole.pump(client, call, held).await,
         Passage::Stream(stream) => stream.pump(client, call, held).await,
@@ -194,6 +197,7 @@ impl<'a, I: Io> Passage<'a, I> {
             settle::price(self.incoming().shard, call, held, &usage);
         }
         let incoming = self.incoming();
+        call.waited(incoming.begun, incoming.arrived);
         incoming.part(client, call).await;
         incoming.shed();
         match unfit {
@@ -204,9 +208,12 @@ impl<'a, I: Io> Passage<'a, I> {
 
     /// Whether it is an error that is too long to be kept, and after which nobody else is asked: it
     /// is passed on as it comes.
-    fn is_told_at_once(&mut self, call: &Call<'_>) -> bool {
+    fn is_told_at_once(&mut self, call: &Call<'_>, walking: &Walking) -> bool {
         let long = matches!(self, Passage::Whole(whole) if whole.is_long());
-        long && walk::is_told_at_once(AttemptEnd::Fault(self.fault()), &call.snapshot.retry)
+        long && !call.begun && {
+            let end = AttemptEnd::Fault(self.fault());
+            walking.is_last(self.incoming().shard, call, end)
+        }
     }
 
     /// What an error says.
@@ -298,6 +305,7 @@ fn finish_head<I: Io>(
     if let Some(id) = client.caller_id() {
         push(out, b"x-request-id", id);
     }
+    out.extend_from_slice(tracing::line(&client.forward));
     out.extend_from_slice(b"x-tollgate-attempts: ");
     http1::decimal(out, u64::from(held.record.attempts));
     out.extend_from_slice(b"\r\nx-tollgate-fallbacks: ");
@@ -313,7 +321,7 @@ fn finish_head<I: Io>(
         ClientFraming::Chunked => push(out, b"transfer-encoding", b"chunked"),
         ClientFraming::Close => {}
     }
-    write_connection(out, close, call.origin.is_10);
+    write_connection(out, close || shard.draining.get(), call.origin.is_10);
     out.extend_from_slice(b"\r\n");
 }
 

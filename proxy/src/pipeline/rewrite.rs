@@ -6,6 +6,7 @@
 use super::client::Client;
 use super::open::Call;
 use super::parse::Request;
+use super::tracing;
 use crate::config::snapshot::Provider;
 use crate::io::buffers::Buffers;
 use crate::upstream::outgoing::{FLAT_MAX, From, Outgoing};
@@ -84,17 +85,20 @@ pub(super) fn write_request<S>(
     request: &Request,
     call: &Call<'_>,
     provider: &Provider,
-    number: u8,
+    (number, span): (u8, u64),
 ) {
     let body = call.received.body();
     let rewrite = Rewrite::new(call, &client.model);
     let body_len = rewrite.len(body.len());
-    let (query, lines) = client.forward.split_at(request.query_len);
+    let (front, lines) = client.forward.split_at(request.query_len);
+    let (trace, query) = front.split_at(tracing::line(front).len());
     let unchanged = client.forward.len() - request.query_len;
     let kept = if rewrite.is_some() { request.digests_at - request.query_len } else { unchanged };
     let parts = Parts {
         path: request.route.upstream_path().unwrap_or_default(),
         query,
+        trace,
+        span,
         lines: &lines[..kept],
         has_version: request.anthropic,
         request_id: &call.id,

@@ -9,6 +9,7 @@
 use super::held::{Held, Stage};
 use super::open::Call;
 use super::refuse::Origin;
+use crate::exchange::call::Route;
 use crate::exchange::codes;
 use crate::exchange::money::PicoUsd;
 use crate::exchange::outcome::{Ending, Outcome};
@@ -100,7 +101,7 @@ pub(super) fn usage(
         }
         Estimate::Released => {
             held.record.release = Release::Rule;
-            UsageEnvelope::default()
+            UsageEnvelope { flags: read.flags, ..UsageEnvelope::default() }
         }
     }
 }
@@ -156,7 +157,7 @@ fn charge(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
         Mode::None => ending::Mode::None,
     };
     head.markup_ppm = bill.ppm;
-    head.flags &= !(PRICE_FLAGS | flag::USAGE_AMBIGUOUS);
+    head.flags &= !(PRICE_FLAGS | flag::USAGE_AMBIGUOUS | flag::USAGE_IMPOSSIBLE);
     head.flags |= match bill.source {
         PriceSource::Catalogue => flag::PRICED,
         PriceSource::Fallback => flag::PRICED | flag::PRICE_FALLBACK,
@@ -165,6 +166,9 @@ fn charge(call: &Call<'_>, held: &mut Held, usage: &UsageEnvelope) {
     };
     if usage.flags.contains(UsageFlags::AMBIGUOUS) {
         head.set(flag::USAGE_AMBIGUOUS);
+    }
+    if usage.flags.contains(UsageFlags::IMPOSSIBLE) {
+        head.set(flag::USAGE_IMPOSSIBLE);
     }
     head.upstream_cost_picousd = bill.upstream.0;
     head.cost_picousd = bill.cost.0;
@@ -265,7 +269,7 @@ fn let_off(head: &mut Head, release: Release) {
 /// Hands a copy to whoever listens.
 fn tell<I: Io>(shard: &Shard<I>, held: &Held) {
     if let Some(records) = &shard.records
-        && records.push(held.record).is_err()
+        && !records.tell(&held.record)
     {
         shard.counters.records_lost.increment();
     }
@@ -290,6 +294,7 @@ pub(super) fn refused<I: Io>(shard: &Shard<I>, held: &mut Held, refusal: Refusal
                 request_id: to.id.0,
                 key_id: key,
                 project_id: project,
+                route_id: to.route.map_or(0, Route::number),
                 dialect: to.dialect.number(),
                 status: face.status,
                 ..refusal_head(code, now)

@@ -62,6 +62,19 @@ impl Walking {
         }
     }
 
+    /// Whether the attempt under way would be the last one if it ended like this, and its answer
+    /// told as it came.
+    pub(super) fn is_last<I: Io>(
+        &self,
+        shard: &Shard<I>,
+        call: &Call<'_>,
+        end: AttemptEnd,
+    ) -> bool {
+        let at = at(shard);
+        let gate = Breakers::new(call.candidates, &call.snapshot.breaker, at);
+        self.walk.is_last(end, at, &call.snapshot.retry, &gate)
+    }
+
     /// The attempt under way has given an answer, which begins to go to the client.
     pub(super) fn answered<I: Io>(&mut self, shard: &Shard<I>, call: &Call<'_>) {
         let report = self.walk.answered();
@@ -81,8 +94,8 @@ impl Walking {
     }
 
     /// The answer came to its end as it should.
-    pub(super) fn went_well(&self, call: &Call<'_>) {
-        let breakers = Breakers::new(call.candidates, &call.snapshot.breaker, At::default());
+    pub(super) fn went_well<I: Io>(&self, shard: &Shard<I>, call: &Call<'_>) {
+        let breakers = Breakers::new(call.candidates, &call.snapshot.breaker, at(shard));
         breakers.went_well(self.walk.place());
     }
 

@@ -15,8 +15,8 @@ use crate::io::runtime::Driver;
 use crate::observe::counters::Counters;
 use crate::observe::ledger::LedgerGauges;
 use crate::shard::mailbox::{Letter, Mailbox};
+use crate::shard::told::Told;
 use crate::upstream::addresses::Addresses;
-use crossbeam_queue::ArrayQueue;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -34,11 +34,22 @@ const BACKLOG: i32 = 4096;
 
 /// How a node is started.
 pub struct Options {
-    /// Whether settled records are kept for [`Node::take_records`].
-    pub keep_records: bool,
+    /// Which settled records are kept for whoever asks [`Node::records`].
+    pub keep_records: Keep,
     /// Whether each shard stays on a core of its own, if there are as many shards as cores. On a
     /// machine with more of them others run too, and all of them would pin the first cores.
     pub pin: bool,
+}
+
+/// Which settled records are kept for whoever tells of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// None.
+    None,
+    /// Those in which something went wrong.
+    Troubled,
+    /// All.
+    All,
 }
 
 /// A running node.
@@ -80,7 +91,7 @@ impl Post {
 
 /// The settled records of every shard, for whoever prints them.
 #[derive(Clone, Default)]
-pub struct Records(Vec<Arc<ArrayQueue<Settled>>>);
+pub struct Records(Vec<Arc<Told>>);
 
 impl Records {
     /// Records settled since the last call.
@@ -119,7 +130,11 @@ impl Node {
         let ledger = node.gauges();
         let (started, starting) = mpsc::channel();
         for (number, listener) in listeners.into_iter().enumerate() {
-            let records = options.keep_records.then(|| Arc::new(ArrayQueue::new(RECORDS_WAITING)));
+            let records = match options.keep_records {
+                Keep::None => None,
+                Keep::Troubled => Some(Arc::new(Told::troubled(RECORDS_WAITING))),
+                Keep::All => Some(Arc::new(Told::all(RECORDS_WAITING))),
+            };
             let setup = Setup {
                 number: u8::try_from(number).unwrap_or(u8::MAX),
                 node: stock.node,
@@ -163,9 +178,19 @@ impl Node {
         Ok(())
     }
 
+    /// Tells every shard that the node will stop: it is not ready from now on.
+    pub fn notice(&self) {
+        self.post.tell(|| Letter::Notice);
+    }
+
     /// Asks every shard to take no more connections and to end when its exchanges have.
     pub fn begin_drain(&self) {
         self.post.tell(|| Letter::Drain);
+    }
+
+    /// Asks every shard to end now: exchanges under way are told so, settled and cut.
+    pub fn cut(&self) {
+        self.post.tell(|| Letter::Cut);
     }
 
     /// Shards that have ended.

@@ -3,6 +3,7 @@
 use crate::config::snapshot::Snapshot;
 use crate::exchange::ids::IdMint;
 use crate::exchange::keys::KeyTable;
+use crate::exchange::time::UnixMs;
 use crate::io::buffers::Buffers;
 use crate::io::listen::RingListener;
 use crate::io::ring::RingIo;
@@ -20,15 +21,14 @@ use crate::shard::draws::Draws;
 use crate::shard::mailbox::{Letter, Mailbox};
 use crate::shard::refused::RefusedBook;
 use crate::shard::snapshot::SnapshotCell;
+use crate::shard::told::Told;
 use crate::upstream::addresses::Addresses;
 use crate::upstream::pool::Pool;
-use crossbeam_queue::ArrayQueue;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use store::record::Settled;
 use store::slab::Slab;
 
 /// Ticks between two sweeps of the pool: an end seen within a second is soon enough, since what
@@ -38,8 +38,12 @@ const SWEEP_TICKS: u64 = 10;
 /// Nanoseconds of the second in which refusals are counted together.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Ticks that idle connections have to end after a drain; on a starved core one is not enough.
-const LAST_TICKS: u32 = 5;
+/// Ticks that connections have to end after a drain: idle ones need one, what was cut needs as many
+/// as a thousand streams take to be told and settled on a starved core.
+const LAST_TICKS: u32 = 20;
+
+/// Ticks of these in which clients may read what they were told.
+const LINGER_TICKS: u32 = 10;
 
 /// What a shard is made of, before it has a thread.
 pub struct Setup {
@@ -72,7 +76,7 @@ pub struct Setup {
     /// Shards of the node.
     pub shards: usize,
     /// Where copies of settled records go.
-    pub records: Option<Arc<ArrayQueue<Settled>>>,
+    pub records: Option<Arc<Told>>,
 }
 
 /// Runs a shard on the calling thread until it is drained. `started` hears which driver is used.
@@ -114,6 +118,7 @@ pub fn shard<I: Io>(io: I, setup: Setup) -> Rc<Shard<TlsIo<I>>> {
     let now = io.now();
     setup.counters.snapshot_version.set(setup.snapshot.version);
     let buffers = Buffers::of_thread();
+    let spans = Chance::new(seed_of_spans(&setup, now.wall));
     Rc::new(Shard {
         io: TlsIo::new(io, buffers.clone()),
         wheel: Wheel::new(),
@@ -129,16 +134,25 @@ pub fn shard<I: Io>(io: I, setup: Setup) -> Rc<Shard<TlsIo<I>>> {
         draws: Draws::default(),
         // Whoever starts together is not to wait together.
         chance: Chance::new(u64::from(setup.number) << 32 ^ now.wall.0),
+        spans,
         slab: setup.slab.map(RefCell::new),
         ledger: setup.ledger,
         refused: RefCell::new(RefusedBook::new(setup.shards)),
         records: setup.records,
         ticked: Cell::new(now),
+        noticed: Cell::new(false),
         draining: Cell::new(false),
         cut: Cell::new(false),
         drains: Cell::new(0),
         busy: Cell::new(0),
     })
+}
+
+/// Where the names of spans begin: no two shards of any two nodes are to begin alike.
+fn seed_of_spans(setup: &Setup, wall: UnixMs) -> u64 {
+    let [first, second, third] = setup.node;
+    let who = u64::from_be_bytes([first, second, third, setup.number, 0, 0, 0, 0]);
+    who ^ wall.0.rotate_left(8) ^ u64::from(setup.start)
 }
 
 /// Serves until a drain is asked for and done.
@@ -166,7 +180,7 @@ pub async fn serve<I: Io>(shard: Rc<Shard<I>>, listener: I::Listener, mailbox: M
             }
             let drain = shard.snapshot.pin().deadlines.drain.as_nanos() as u64;
             let by = *drain_by.get_or_insert_with(|| now.mono.0.saturating_add(drain));
-            if shard.busy.get() == 0 || now.mono.0 >= by {
+            if shard.busy.get() == 0 || now.mono.0 >= by || shard.cut.get() {
                 return last_turns(&shard).await;
             }
         }
@@ -182,10 +196,14 @@ async fn last_turns<I: Io>(shard: &Shard<I>) {
         shard.wheel.fire_all();
     }
     shard.pool.clear(&shard.buffers);
-    for _ in 0..LAST_TICKS {
+    for tick in 1..=LAST_TICKS {
         shard.io.tick().await;
         if shard.counters.connections_open.get() == 0 {
             break;
+        }
+        if tick >= LINGER_TICKS {
+            // Who was told and does not close keeps the shard, and with it its slab.
+            shard.wheel.fire_all();
         }
     }
     // No second follows that would record what this one has counted.
@@ -200,7 +218,16 @@ fn take_in<I: Io>(shard: &Shard<I>, letter: Letter) {
         }
         Letter::Addresses(addresses) => *shard.addresses.borrow_mut() = addresses,
         Letter::Identity(tls) => *shard.identity.borrow_mut() = Some(tls),
-        Letter::Drain => shard.draining.set(true),
+        Letter::Notice => shard.noticed.set(true),
+        Letter::Drain => {
+            shard.noticed.set(true);
+            shard.draining.set(true);
+        }
+        Letter::Cut => {
+            shard.noticed.set(true);
+            shard.draining.set(true);
+            shard.cut.set(true);
+        }
     }
 }
 

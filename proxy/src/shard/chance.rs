@@ -15,13 +15,18 @@ impl Chance {
 
     /// The next one.
     pub fn next(&self) -> u32 {
+        (self.wide() >> 32) as u32
+    }
+
+    /// The same with all its bits.
+    pub fn wide(&self) -> u64 {
         // splitmix64: every seed gives a full period.
         let state = self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.0.set(state);
         let mut mixed = state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed >> 32) as u32
+        mixed ^ (mixed >> 31)
     }
 }
 

@@ -18,8 +18,12 @@ pub enum Letter {
     Addresses(Arc<Addresses>),
     /// Who the listener is from now on.
     Identity(Arc<ServerTls>),
+    /// The node will stop: it is not ready any more, and takes connections for a last while.
+    Notice,
     /// Stop accepting; finish what is under way.
     Drain,
+    /// Stop accepting; end what is under way.
+    Cut,
 }
 
 /// The way into one shard.

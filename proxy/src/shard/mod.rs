@@ -10,6 +10,7 @@ pub mod draws;
 pub mod mailbox;
 pub mod refused;
 pub mod snapshot;
+pub mod told;
 
 use crate::exchange::ids::IdMint;
 use crate::exchange::keys::KeyTable;
@@ -24,15 +25,14 @@ use crate::upstream::addresses::Addresses;
 use crate::upstream::pool::Pool;
 use allowance::Allowance;
 use chance::Chance;
-use crossbeam_queue::ArrayQueue;
 use draws::Draws;
 use refused::RefusedBook;
 use snapshot::SnapshotCell;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use store::record::Settled;
 use store::slab::Slab;
+use told::Told;
 
 /// All that a core owns.
 pub struct Shard<I: Io> {
@@ -62,6 +62,8 @@ pub struct Shard<I: Io> {
     pub draws: Draws,
     /// What is left to chance.
     pub chance: Chance,
+    /// Names of traces and their spans.
+    pub spans: Chance,
     /// Where records live until they are in the log; none if the ledger is off.
     pub slab: Option<RefCell<Slab>>,
     /// What the ledger thread tells.
@@ -69,9 +71,11 @@ pub struct Shard<I: Io> {
     /// Refusals of the second at hand.
     pub refused: RefCell<RefusedBook>,
     /// Where copies of settled records go, if somebody listens.
-    pub records: Option<Arc<ArrayQueue<Settled>>>,
+    pub records: Option<Arc<Told>>,
     /// Both clocks at the last tick.
     pub ticked: Cell<Now>,
+    /// The node will stop: clients are to go elsewhere for their next request.
+    pub noticed: Cell<bool>,
     /// Accept no more; finish what is under way.
     pub draining: Cell<bool>,
     /// The time to finish is over: what is under way ends now.

@@ -2,6 +2,7 @@
 
 use crate::config::snapshot::{Credential, Provider, ProviderKind};
 use codec::http1;
+use codec::trace_context;
 
 /// What goes into the head beside the provider's own facts.
 pub struct Parts<'a> {
@@ -9,6 +10,10 @@ pub struct Parts<'a> {
     pub path: &'a str,
     /// Query with its `?`, or nothing.
     pub query: &'a [u8],
+    /// The line of the trace.
+    pub trace: &'a [u8],
+    /// What this attempt is called in the trace.
+    pub span: u64,
     /// The client's field lines that go on, each with its CR LF.
     pub lines: &'a [u8],
     /// `anthropic-version` is among them.
@@ -48,6 +53,9 @@ pub fn write_head(
     out.extend_from_slice(b"\r\nx-tollgate-attempt: ");
     http1::decimal(out, u64::from(parts.attempt));
     out.extend_from_slice(b"\r\n");
+    let at = out.len();
+    out.extend_from_slice(parts.trace);
+    trace_context::set_span(out.get_mut(at..).unwrap_or_default(), parts.span);
     if provider.kind == ProviderKind::Anthropic && !parts.has_version {
         out.extend_from_slice(VERSION);
     }

@@ -10,7 +10,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 use tollgate::io::script::ScriptWorld;
-use tollgate::server::{Node, Options};
+use tollgate::server::{Keep, Node, Options};
 
 /// `rt-accept-emfile`: no spin while it lasts, and afterwards everybody is served.
 #[test]
@@ -91,7 +91,7 @@ fn request_ids_are_unique_over_shards() {
     let more = "[shards]\ncount = 4\n[listen]\ndata = \"127.0.0.1:0\"\n[retry]\nattempts = 1";
     let mut config = setting::config(at, more);
     config.ledger = None;
-    let mut node = Node::start(&config, &Options { keep_records: true, pin: false }).unwrap();
+    let mut node = Node::start(&config, &Options { keep_records: Keep::All, pin: false }).unwrap();
     assert_eq!(node.counters.len(), 4);
     let mut ids = BTreeSet::new();
     let request = post("Connection: close\r\n", BODY);

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
-use tollgate::server::{Node, Options};
+use tollgate::server::{Keep, Node, Options};
 
 fn pause(seconds: u64) -> Step {
     Step::Pause(Duration::from_secs(seconds))
@@ -143,6 +143,50 @@ fn a_host_that_goes_and_comes_back_is_found_again() {
     assert_eq!((last.provider_id, last.fallbacks), (2, 0));
 }
 
+/// Every other call fails for good: after five it is left alone, and the client is told when one is
+/// tried again. One that fails a tenth of its calls goes on being asked.
+#[test]
+fn a_host_that_fails_by_halves_is_given_up_and_one_that_fails_seldom_is_not() {
+    let bad = json("502 Bad", "", "{}");
+    let good = ok();
+    let every = |nth: usize| Manner {
+        turns: (0..200)
+            .map(|at| Turn::answer(if at % nth == 0 { bad.as_bytes() } else { good.as_bytes() }))
+            .collect(),
+        repeats: false,
+    };
+    let mut client = calls("m", 12);
+    client.extend([vec![pause(10)], calls("m", 1), vec![pause(18)], calls("m", 1)].concat());
+    let outcome = played(vec![client], vec![Host::open(vec![every(2)]), refused()], &many(1));
+    let statuses = outcome.statuses(0);
+    assert_eq!(statuses[..9], [502, 200, 502, 200, 502, 200, 502, 200, 502]);
+    assert_eq!(statuses[9..], [503; 5]);
+    let wait = |nth: usize| {
+        let answer = &outcome.clients[0].answers[nth];
+        assert_eq!(answer.code(), "upstream_unavailable");
+        answer.field("retry-after").unwrap().parse::<u64>().unwrap()
+    };
+    assert_eq!((wait(9), wait(12)), (30, 20));
+    assert!((1..=2).contains(&wait(13)), "{}", wait(13));
+    let outcome =
+        played(vec![calls("m", 200)], vec![Host::open(vec![every(10)]), refused()], &many(1));
+    let failed = outcome.statuses(0).iter().filter(|status| **status == 502).count();
+    assert_eq!((failed, outcome.counters.attempts.get()), (20, 200));
+}
+
+/// The wait of a credential that cools down is told too, up to a minute.
+#[test]
+fn who_finds_all_candidates_resting_is_told_how_long() {
+    for (asked, told) in [("20", "20"), ("45", "45"), ("4000", "60")] {
+        let limited = json("429 Slow", &format!("Retry-After: {asked}\r\n"), "{}");
+        let hosts = vec![Host::open(vec![Manner::always(limited.as_bytes())]), refused()];
+        let outcome = played(vec![calls("m", 2)], hosts, &many(1));
+        assert_eq!(outcome.statuses(0), [429, 503]);
+        let last = &outcome.clients[0].answers[1];
+        assert_eq!(last.field("retry-after").as_deref(), Some(told), "{asked}");
+    }
+}
+
 /// Two tenants, one host, a credential each: that one is limited concerns the other in nothing.
 #[test]
 fn a_storm_of_429s_on_one_credential_concerns_nobody_else() {
@@ -270,7 +314,7 @@ fn a_breaker_is_open_on_every_shard() {
     let more = "[shards]\ncount = 4\n[listen]\ndata = \"127.0.0.1:0\"\n[retry]\nattempts = 1";
     let mut config = setting::config(at, more);
     config.ledger = None;
-    let mut node = Node::start(&config, &Options { keep_records: false, pin: false }).unwrap();
+    let mut node = Node::start(&config, &Options { keep_records: Keep::None, pin: false }).unwrap();
     let request = post("Connection: close\r\n", BODY);
     let mut statuses = Vec::new();
     for _ in 0..64 {

@@ -1,6 +1,8 @@
 //! Who may call, and what is read and sent before that is known.
 
+use crate::messages::MESSAGE;
 use crate::{BODY, ONE_ATTEMPT, call, json, ok, post};
+use gateway_tests::answer::Answer;
 use gateway_tests::outcome::End;
 use gateway_tests::scenario::{Scenario, Step, send};
 use gateway_tests::transports;
@@ -57,6 +59,78 @@ fn every_credential_field_works_and_goes_no_further() {
             assert_eq!(outcome.answer().code(), "invalid_api_key");
         }
     });
+}
+
+/// No client's field is tied to its dialect, and lists and counts are no exception.
+#[test]
+fn every_credential_field_works_on_every_route() {
+    let fields = [
+        "Authorization: Bearer {}",
+        "x-api-key: {}",
+        "api-key: {}",
+        "x-goog-api-key: {}",
+        "x-tollgate-key: {}",
+        "x-tollgate-key: {}\r\nauthorization: Bearer sk-of-mine\r\nx-api-key: sk-of-mine",
+    ];
+    let body = r#"{"model":"claude-a","max_tokens":5,"messages":[]}"#;
+    let posted = |path: &str, body: &str| (format!("POST {path}"), body.to_owned());
+    let routes = [
+        (posted("/v1/chat/completions", BODY), ok()),
+        (posted("/v1/messages", body), json("200 OK", "", MESSAGE)),
+        (posted("/v1/messages/count_tokens", body), json("200 OK", "", r#"{"input_tokens":7}"#)),
+        (("GET /v1/models?limit=1000".to_owned(), String::new()), ok()),
+    ];
+    let mut scenarios = Vec::new();
+    for ((line, body), answer) in &routes {
+        for field in fields {
+            for (key, status) in [("sk-test", 200), ("sk-other", 401)] {
+                let field = field.replace("{}", key);
+                let length = if body.is_empty() {
+                    String::new()
+                } else {
+                    format!("Content-Length: {}\r\n", body.len())
+                };
+                let request =
+                    format!("{line} HTTP/1.1\r\nHost: gw.test\r\n{field}\r\n{length}\r\n{body}");
+                let scenario = Scenario::plain(call(request), answer.as_bytes());
+                scenarios.push((format!("{line} {field} {status}"), scenario));
+            }
+        }
+    }
+    transports::each_of(&scenarios, |name, outcome| {
+        outcome.assert_clean();
+        let status = outcome.answer().status;
+        assert!(name.ends_with(&status.to_string()), "{status}: {}", outcome.answer().text());
+    });
+}
+
+/// There is a client that tries to upgrade before anything else; whatever it is told but 426 costs
+/// it seconds.
+#[test]
+fn a_probe_for_a_socket_is_told_at_once_to_fall_back() {
+    for key in ["", "Authorization: Bearer sk-test\r\n", "Authorization: Bearer sk-other\r\n"] {
+        let probe = format!(
+            "GET /v1/responses HTTP/1.1\r\nHost: gw.test\r\n{key}Connection: Upgrade\r\n\
+             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        );
+        let client = vec![send(probe), Step::Answer, Step::End];
+        transports::each(&Scenario::plain(client, b""), |outcome| {
+            outcome.assert_clean();
+            let answer = outcome.answer();
+            assert_eq!((answer.status, answer.code().as_str()), (426, "upgrade_required"));
+            assert_eq!(answer.field("upgrade").as_deref(), Some("HTTP/1.1"));
+            let options = fields_of(answer, "connection");
+            assert!(options.iter().any(|option| option == "upgrade"), "{options:?}");
+            assert!(answer.closes() && outcome.clients[0].end == End::Fin, "{options:?}");
+            assert_eq!((outcome.forwarded(), outcome.refusals.len()), (0, 0));
+        });
+    }
+}
+
+fn fields_of(answer: &Answer, name: &str) -> Vec<String> {
+    let named = answer.fields.iter().filter(|(known, _)| known == name);
+    named.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).collect()
 }
 
 #[test]

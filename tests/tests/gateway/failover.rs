@@ -427,12 +427,12 @@ fn what_is_said_of_our_account_is_reworded() {
     });
 }
 
-/// An error too long to be kept passes as it comes where it is final; else its status is told.
+/// An error too long to be kept passes as it comes if nobody is asked after it.
 #[test]
 fn a_long_error_is_told_too() {
     let body = format!(r#"{{"error":{{"message":"{}","code":"theirs"}}}}"#, "x".repeat(400 << 10));
     let mut scenarios = Vec::new();
-    for (status, whole) in [(422, true), (400, true), (502, true), (503, false), (404, false)] {
+    for status in [422, 400, 502, 503, 404, 429] {
         for framing in ["Content-Length", "chunked"] {
             let answer = match framing {
                 "chunked" => [
@@ -448,22 +448,62 @@ fn a_long_error_is_told_too() {
                 _ => json(&format!("{status} Odd"), "X-Theirs: 1\r\n", &body).into_bytes(),
             };
             let client = vec![send(post("", BODY)), Step::Answer, Step::Fin, Step::End];
-            let scenario = Scenario::plain(client, &answer).under("[retry]\nattempts = 1");
-            scenarios.push(((status, whole, framing), scenario));
+            let few = "[retry]\nattempts = 2\nbackoff = \"100ms\"";
+            let scenario = Scenario::plain(client, &answer).under(few);
+            scenarios.push(((status, framing, "alone"), scenario));
+            // The last of two, the first of which had another error.
+            let first = vec![say(json("404 None", "", "{}"))];
+            let scenario = walked(&of("two"), first, vec![host(&answer)]).under(few);
+            scenarios.push(((status, framing, "last"), scenario));
         }
     }
-    transports::each_of(&scenarios, |(status, whole, _), outcome| {
+    transports::each_of(&scenarios, |(status, ..), outcome| {
         outcome.assert_clean();
         let answer = outcome.answer();
         assert_eq!((answer.status, answer.reason.as_str()), (*status, "Odd"));
         assert_eq!(answer.count("x-theirs"), 1);
-        if *whole {
-            assert!(answer.text() == body, "{} bytes", answer.body.len());
-        } else {
-            assert_eq!(answer.code(), "upstream_invalid");
-        }
+        assert!(answer.text() == body, "{} bytes", answer.body.len());
         assert_eq!(outcome.endings(), ["upstream_error"]);
-        assert_eq!(outcome.records[0].cost_picousd, 0);
+        let record = &outcome.records[0];
+        assert_eq!((record.cost_picousd, record.relayed_bytes), (0, body.len() as u64));
+    });
+}
+
+/// If somebody was asked after it and gave no answer, its head is told, over words of ours.
+#[test]
+fn a_long_error_that_others_were_asked_after_keeps_its_head() {
+    let body = format!(r#"{{"error":{{"message":"{}"}}}}"#, "x".repeat(100 << 10));
+    let first = vec![say(json("404 None", "X-Theirs: 1\r\n", &body))];
+    let hosts = vec![Host::unreachable(Reach::Refused)];
+    let scenario = walked(&of("two"), first, hosts).under("[retry]\nattempts = 1");
+    transports::each(&scenario, |outcome| {
+        outcome.assert_clean();
+        let answer = outcome.answer();
+        assert_eq!((answer.status, answer.count("x-theirs")), (404, 1));
+        assert_eq!(answer.code(), "upstream_invalid");
+    });
+}
+
+/// What was waited for upstreams and between attempts is none of our own time, and an answer that
+/// was kept has some of it.
+#[test]
+fn the_time_of_ours_is_told_with_an_error_that_was_kept() {
+    let slow = vec![Act::Pause(Duration::from_millis(400)), say(json("503 Busy", "", "{}"))];
+    let mut manner = Manner::once(slow.clone());
+    manner.turns.push(Turn { read: Read::Whole, acts: slow });
+    let client = vec![send(post("", BODY)), Step::Answer, Step::Fin, Step::End];
+    let scenario =
+        Scenario { clients: vec![client], upstream: vec![manner], ..Scenario::default() }
+            .under("[retry]\nattempts = 2\nbackoff = \"600ms\"");
+    transports::each(&scenario, |outcome| {
+        outcome.assert_clean();
+        let told = outcome.answer().field("x-tollgate-overhead-us").unwrap();
+        let (told, record) = (told.parse::<u32>().unwrap(), &outcome.records[0]);
+        assert_eq!((told, record.attempts), (record.overhead_us, 2));
+        // Three waits of 300 ms and more.
+        assert!(told < 300_000, "{told} µs");
+        // Virtual time passes in waits only.
+        assert_eq!(told > 0, outcome.inside.is_none(), "{told} µs");
     });
 }
 

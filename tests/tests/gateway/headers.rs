@@ -1,6 +1,7 @@
 //! The header table of `docs/reference/headers.md`, row by row through the pipeline, both ways.
 
 use crate::{BODY, COMPLETION, call, json, ok, post};
+use codec::trace_context::Trace;
 use gateway_tests::outcome::Outcome;
 use gateway_tests::scenario::{Scenario, Step, send};
 use gateway_tests::transports;
@@ -120,6 +121,10 @@ fn judge_ours(outcome: &Outcome, name: &str) {
         "x-tollgate-request-id" => {
             assert_eq!(value, outcome.answer().field("x-tollgate-request-id"));
         }
+        "traceparent" => {
+            let value = value.clone().unwrap_or_default();
+            assert!(Trace::parse(value.as_bytes()).is_some() && !value.contains(PROBE), "{value}");
+        }
         "x-tollgate-attempt" => assert_eq!(value.as_deref(), Some("1")),
         "authorization" => assert_eq!(value.as_deref(), Some("Bearer sk-of-the-provider")),
         "accept-encoding" => assert_eq!(value.as_deref(), Some("identity")),
@@ -160,6 +165,12 @@ fn each_row_of_the_response_holds() {
             ("strip", _) => None,
             ("rewrite", "content-length") => Some(COMPLETION.len().to_string()),
             ("rewrite", "transfer-encoding") => None,
+            ("add", "traceparent") => {
+                let asked = outcome.asked().field("traceparent").expect("a trace");
+                let told = value.clone().unwrap_or_default();
+                assert_eq!(told.get(..36), asked.get(..36), "one trace");
+                Some(told)
+            }
             ("add", "x-tollgate-attempts") => Some("1".to_owned()),
             ("add", "x-tollgate-fallbacks") => Some("0".to_owned()),
             ("add", "x-tollgate-upstream-request-id") => None,

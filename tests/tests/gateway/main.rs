@@ -32,6 +32,8 @@ mod draining;
 #[cfg(test)]
 mod early;
 #[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod events;
 #[cfg(test)]
 mod failover;
@@ -53,6 +55,8 @@ mod replay;
 #[cfg(test)]
 mod retry;
 #[cfg(test)]
+mod security;
+#[cfg(test)]
 mod seeds;
 #[cfg(test)]
 mod stream_life;
@@ -60,6 +64,8 @@ mod stream_life;
 mod streams;
 #[cfg(test)]
 mod tls;
+#[cfg(test)]
+mod traces;
 #[cfg(test)]
 mod upstreams;
 

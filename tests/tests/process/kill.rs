@@ -1,15 +1,15 @@
-//! `kill -9` under load, again and again: whoever got a whole answer has exactly one confirm, and
+//! `kill -9` under load, again and again, over TCP and with TLS on both sides: whoever got a whole answer has exactly one confirm, and
 //! the money of these answers is what the provider's own tally says.
 //!
-//! [`ROUNDS`] rounds unless `TOLLGATE_KILLS` says otherwise. The moment of a kill is a number of
+//! [`ROUNDS`] rounds, [`ROUNDS_TLS`] over TLS, unless `TOLLGATE_KILLS` says otherwise. The moment of a kill is a number of
 //! answers, drawn from a seed that is printed; nothing waits for a time.
 
+use crate::over::{Line, Over};
 use crate::program::{Program, connect, folder, tollgate};
 use loadtest::standin::{Config, Entry, Standin};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
@@ -19,6 +19,9 @@ use store::record::{Head, flag};
 
 /// Kills unless the environment says otherwise.
 const ROUNDS: u32 = 10;
+
+/// Those over TLS: what differs lies below what a record is about.
+const ROUNDS_TLS: u32 = 4;
 
 /// Connections that call without a pause.
 const CLIENTS: usize = 8;
@@ -55,8 +58,11 @@ impl Drop for Home {
     }
 }
 
-pub(crate) fn home(name: &str, standin: SocketAddr, models: &[&str]) -> Home {
+pub(crate) fn home(name: &str, over: Over, standin: SocketAddr, models: &[&str]) -> Home {
+    let name = &format!("{name}{}", over.suffix());
     let folder = folder(name);
+    over.write(&folder);
+    let [scheme, listen, provider] = over.configured();
     let slabs = PathBuf::from(format!("/dev/shm/tollgate-{name}-{}", std::process::id()));
     let [input, cached, output] = RATES;
     let models: BTreeSet<&str> = models.iter().copied().collect();
@@ -76,6 +82,7 @@ pub(crate) fn home(name: &str, standin: SocketAddr, models: &[&str]) -> Home {
 [listen]
 data = "127.0.0.1:0"
 admin = "127.0.0.1:0"
+{listen}
 
 [shards]
 count = 2
@@ -90,14 +97,16 @@ markup = "1.5"
 [[provider]]
 name = "standin"
 kind = "openai"
-base_url = "http://{standin}/v1"
+{provider}
+base_url = "{scheme}://{standin}/v1"
 credentials = [{{ name = "main", key = "file:credential" }}]
 models = ["*"]
 
 [[provider]]
 name = "claude"
 kind = "anthropic"
-base_url = "http://{standin}"
+{provider}
+base_url = "{scheme}://{standin}"
 credentials = [{{ name = "main", key = "file:credential" }}]
 models = ["*"]
 
@@ -125,7 +134,8 @@ concurrent = 1000
 
 pub(crate) fn serve(folder: &Path) -> (Program, SocketAddr) {
     let mut program = Program::start(tollgate(folder, &["serve", "--no-pin"]));
-    let data = program.err.wait_for("data").replace("http://", "");
+    let data = program.err.wait_for("data");
+    let data = data.trim_start_matches("https://").trim_start_matches("http://").to_owned();
     program.err.wait_for("ready");
     (program, data.parse().expect("an address"))
 }
@@ -141,7 +151,7 @@ impl Dice {
 }
 
 /// One call on a connection that lives on; `None` when the gateway is gone before its end.
-fn call(stream: &mut TcpStream, model: &str) -> Option<Answered> {
+fn call(stream: &mut dyn Line, model: &str) -> Option<Answered> {
     let body = format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":"hi"}}]}}"#);
     let request = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\n\
@@ -168,7 +178,7 @@ fn call(stream: &mut TcpStream, model: &str) -> Option<Answered> {
     Some(Answered { id: field("x-tollgate-request-id:").expect("our id"), status })
 }
 
-pub(crate) fn more(stream: &mut TcpStream, got: &mut Vec<u8>) -> Option<()> {
+pub(crate) fn more(stream: &mut dyn Line, got: &mut Vec<u8>) -> Option<()> {
     let mut piece = [0; 16 * 1024];
     match stream.read(&mut piece) {
         Ok(n) if n > 0 => got.extend_from_slice(&piece[..n]),
@@ -178,10 +188,10 @@ pub(crate) fn more(stream: &mut TcpStream, got: &mut Vec<u8>) -> Option<()> {
 }
 
 /// Calls until the gateway is gone.
-fn client(data: SocketAddr, first: usize, answers: &Sender<Answered>) {
-    let mut stream = connect(data);
+fn client(over: Over, data: SocketAddr, first: usize, answers: &Sender<Answered>) {
+    let mut stream = over.dial(data);
     for model in MODELS.iter().cycle().skip(first) {
-        let Some(answer) = call(&mut stream, model) else { return };
+        let Some(answer) = call(&mut *stream, model) else { return };
         if answers.send(answer).is_err() {
             return;
         }
@@ -189,13 +199,13 @@ fn client(data: SocketAddr, first: usize, answers: &Sender<Answered>) {
 }
 
 /// One life: load until so many answers are in, then the kill. All answers got whole.
-fn life(folder: &Path, until: u64) -> Vec<Answered> {
+fn life(over: Over, folder: &Path, until: u64) -> Vec<Answered> {
     let (mut program, data) = serve(folder);
     let (send, answers) = channel();
     let clients: Vec<_> = (0..CLIENTS)
         .map(|first| {
             let send = send.clone();
-            std::thread::spawn(move || client(data, first, &send))
+            std::thread::spawn(move || client(over, data, first, &send))
         })
         .collect();
     drop(send);
@@ -234,30 +244,42 @@ fn upstream_cost(entry: &Entry) -> u64 {
 }
 
 /// How many kills.
-pub(crate) fn rounds() -> u32 {
+pub(crate) fn rounds(over: Over) -> u32 {
     #[expect(clippy::disallowed_methods, reason = "how long a test runs is not configuration")]
     let rounds = std::env::var("TOLLGATE_KILLS").ok().and_then(|n| n.parse().ok());
-    rounds.unwrap_or(ROUNDS)
+    rounds.unwrap_or(match over {
+        Over::Tcp => ROUNDS,
+        Over::Tls => ROUNDS_TLS,
+    })
 }
 
 #[test]
 fn whoever_got_a_whole_answer_has_one_confirm_through_kills() {
-    let rounds = rounds();
+    kills(Over::Tcp);
+}
+
+#[test]
+fn over_tls_whoever_got_a_whole_answer_has_one_confirm_through_kills() {
+    kills(Over::Tls);
+}
+
+fn kills(over: Over) {
+    let rounds = rounds(over);
     let seed = 20_261_130;
-    println!("{rounds} kills, seed {seed}");
-    let standin = Standin::start(Config { entries_max: 1 << 20, ..Config::default() }).unwrap();
-    let home = home("kill", standin.addr(), &MODELS);
+    println!("{rounds} kills over {over:?}, seed {seed}");
+    let standin = over.standin();
+    let home = home("kill", over, standin.addr(), &MODELS);
     let mut dice = Dice(seed);
     let mut answered = Vec::new();
     for round in 0..rounds {
         let until = 1 + dice.below(ANSWERS_MAX);
-        let got = life(&home.folder, until);
+        let got = life(over, &home.folder, until);
         assert!(got.len() as u64 >= until, "round {round}: {} of {until}", got.len());
         answered.extend(got);
     }
     // A last life without a kill: it recovers, serves, and leaves nothing in its slabs.
     let (mut program, data) = serve(&home.folder);
-    let last = call(&mut connect(data), "ok").expect("it serves");
+    let last = call(&mut *over.dial(data), "ok").expect("it serves");
     answered.push(last);
     program.signal(Signal::TERM);
     assert_eq!(program.wait(), Some(0), "{:#?}", program.err.seen());
@@ -335,7 +357,7 @@ fn check_orphans(records: &[Head], answered: &[Answered]) -> usize {
 #[test]
 fn a_second_node_on_the_same_state_is_told_whose_it_is() {
     let standin = Standin::start(Config::default()).unwrap();
-    let home = home("second", standin.addr(), &["ok"]);
+    let home = home("second", Over::Tcp, standin.addr(), &["ok"]);
     let (mut first, data) = serve(&home.folder);
     let mut second = Program::start(tollgate(&home.folder, &["serve", "--no-pin"]));
     assert_eq!(second.wait(), Some(1));

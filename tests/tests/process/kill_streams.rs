@@ -1,16 +1,16 @@
-//! `kill -9` under a load of streams in both dialects, some of which their clients leave half-way:
+//! `kill -9` under a load of streams in both dialects, over TCP and with TLS on both sides, some of which their clients leave half-way:
 //! every stream that came to its end has exactly one confirm at the price of the provider's own
 //! count, and what did not is charged by the rule of its ending, once.
 //!
 //! As many rounds as the kill test of whole answers, the moments drawn from a seed.
 
 use crate::kill::{Dice, KEY, RATES, home, ledger, more, rounds, serve, text};
+use crate::over::{Line, Over};
 use crate::program::tollgate;
-use loadtest::standin::{Config, Entry, Standin, hashed};
+use loadtest::standin::{Entry, hashed};
 use rustix::process::Signal;
 use std::collections::{BTreeMap, HashMap};
-use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use store::ending::{Ending, Provenance};
@@ -61,12 +61,14 @@ struct Streamed {
 /// One call on a connection of its own, left after `patience` bytes of its answer. `None` when the
 /// gateway is gone before the head.
 fn stream(
+    over: Over,
     data: SocketAddr,
     model: &str,
     messages: bool,
     patience: Option<usize>,
 ) -> Option<Streamed> {
-    let mut wire = TcpStream::connect(data).ok()?;
+    let mut wire = over.try_dial(data)?;
+    let wire = &mut *wire;
     let path = if messages { "messages" } else { "chat/completions" };
     let body = format!(
         "{{\"model\":\"{model}\",\"max_tokens\":100,\"stream\":true,\
@@ -83,7 +85,7 @@ fn stream(
         if let Some(at) = got.windows(4).position(|four| four == b"\r\n\r\n") {
             break at + 4;
         }
-        more(&mut wire, &mut got)?;
+        more(wire, &mut got)?;
     };
     let head = String::from_utf8(got.drain(..start).collect()).expect("a head is text");
     let field = |name: &str| {
@@ -93,13 +95,13 @@ fn stream(
     let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).expect("a status");
     let id = field("x-tollgate-request-id:").expect("our id");
     let length = field("content-length:").and_then(|n| n.parse().ok());
-    let (saw, body) = read(&mut wire, got, length, patience);
+    let (saw, body) = read(wire, got, length, patience);
     Some(Streamed { id, status, saw, body })
 }
 
 /// The body behind a head, to its end, the end of the connection, or of the client's patience.
 fn read(
-    wire: &mut TcpStream,
+    wire: &mut dyn Line,
     mut got: Vec<u8>,
     length: Option<usize>,
     patience: Option<usize>,
@@ -136,12 +138,14 @@ fn whole(got: &[u8], length: Option<usize>) -> Option<Vec<u8>> {
 }
 
 /// Calls until the gateway is gone.
-fn client(data: SocketAddr, seed: u64, streams: &Sender<Streamed>) {
+fn client(over: Over, data: SocketAddr, seed: u64, streams: &Sender<Streamed>) {
     let mut dice = Dice(seed);
     loop {
         let model = MODELS[dice.below(MODELS.len() as u64) as usize];
         let patience = (dice.below(4) == 0).then(|| dice.below(4_000) as usize);
-        let Some(streamed) = stream(data, model, dice.below(2) == 0, patience) else { return };
+        let Some(streamed) = stream(over, data, model, dice.below(2) == 0, patience) else {
+            return;
+        };
         if streams.send(streamed).is_err() {
             return;
         }
@@ -149,13 +153,13 @@ fn client(data: SocketAddr, seed: u64, streams: &Sender<Streamed>) {
 }
 
 /// One life: load until so many streams have ended, then the kill.
-fn life(folder: &Path, until: u64, seed: u64) -> Vec<Streamed> {
+fn life(over: Over, folder: &Path, until: u64, seed: u64) -> Vec<Streamed> {
     let (mut program, data) = serve(folder);
     let (send, streams) = channel();
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let send = send.clone();
-            std::thread::spawn(move || client(data, seed * CLIENTS + number, &send))
+            std::thread::spawn(move || client(over, data, seed * CLIENTS + number, &send))
         })
         .collect();
     drop(send);
@@ -174,23 +178,32 @@ fn price(prompt: u64, cached: u64, output: u64) -> u64 {
 
 #[test]
 fn whoever_got_a_whole_stream_has_one_confirm_through_kills() {
+    kills(Over::Tcp);
+}
+
+#[test]
+fn over_tls_whoever_got_a_whole_stream_has_one_confirm_through_kills() {
+    kills(Over::Tls);
+}
+
+fn kills(over: Over) {
     let seed = 20_261_130;
-    let rounds = rounds();
-    println!("{rounds} kills, seed {seed}");
-    let standin = Standin::start(Config { entries_max: 1 << 20, ..Config::default() }).unwrap();
-    let home = home("kill-streams", standin.addr(), &MODELS);
+    let rounds = rounds(over);
+    println!("{rounds} kills over {over:?}, seed {seed}");
+    let standin = over.standin();
+    let home = home("kill-streams", over, standin.addr(), &MODELS);
     let mut dice = Dice(seed);
     let mut streams = Vec::new();
     for round in 0..rounds {
         let until = 1 + dice.below(STREAMS_MAX);
-        let got = life(&home.folder, until, u64::from(round));
+        let got = life(over, &home.folder, until, u64::from(round));
         assert!(got.len() as u64 >= until, "round {round}: {} of {until}", got.len());
         streams.extend(got);
     }
     // A last life without a kill: one leaves, one stays, and nothing is left in the slabs.
     let (mut program, data) = serve(&home.folder);
     for patience in [Some(1), None] {
-        streams.extend(stream(data, "kill-mix-12-2", true, patience));
+        streams.extend(stream(over, data, "kill-mix-12-2", true, patience));
     }
     program.signal(Signal::TERM);
     assert_eq!(program.wait(), Some(0), "{:#?}", program.err.seen());

@@ -6,6 +6,8 @@ mod check;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
+mod first;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod keys;
@@ -16,8 +18,14 @@ mod kill_streams;
 #[cfg(test)]
 mod ledger;
 #[cfg(test)]
+mod logs;
+#[cfg(test)]
+mod over;
+#[cfg(test)]
 mod program;
 #[cfg(test)]
 mod serve;
+#[cfg(test)]
+mod stopping;
 #[cfg(test)]
 mod tls;

@@ -82,6 +82,11 @@ pub(crate) fn serve_in(
     Served { data: parse(&data), admin: parse(&admin), program }
 }
 
+/// The usual configuration with `more` behind it, for whoever starts a program in another way.
+pub(crate) fn write_usual(folder: &Path, more: &str, standin: &Standin) {
+    write_configuration(folder, &(configuration(standin.addr(), "auto") + more));
+}
+
 fn write_configuration(folder: &Path, text: &str) {
     std::fs::write(folder.join("tollgate.toml"), text).expect("it can be written");
     std::fs::write(folder.join("credential"), "sk-secret-of-the-provider\n").expect("likewise");
@@ -237,7 +242,10 @@ fn what_cannot_be_served_is_told_and_nothing_is_started() {
 
 #[test]
 fn with_no_file_and_no_provider_it_points_to_the_demo() {
-    let mut program = Program::start(command(&folder("serve-nothing"), &[]));
+    let mut bare = command(&folder("serve-nothing"), &[]);
+    // A provider in the environment of whoever runs this is one.
+    bare.env_clear();
+    let mut program = Program::start(bare);
     assert_eq!(program.wait(), Some(2));
     let said = program.err.wait_for_end().join("\n");
     assert!(said.contains("tollgate demo") && said.contains("docs/"), "{said}");

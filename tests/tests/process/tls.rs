@@ -1,4 +1,4 @@
-//! `serve` with a certificate: calls over TLS, and a certificate that is renewed while they come.
+//! `serve` with a certificate: calls over TLS, and certificates that are renewed while they come.
 
 use crate::program::{chat, connect, folder, get};
 use crate::serve::{KEY, Served, serve_in};
@@ -18,6 +18,9 @@ const LISTEN: &str = "[listen.tls]\ncert_file = \"chain.pem\"\nkey_file = \"key.
 
 /// Clients that call all the time.
 const CLIENTS: usize = 3;
+
+/// Certificates that follow the first.
+const RENEWALS: usize = 4;
 
 /// Calls that are answered before and after something happens.
 const CALLS: usize = 20;
@@ -75,42 +78,18 @@ fn a_call_comes_over_tls_and_its_end_is_said() {
     assert_eq!(served.program.wait(), Some(0));
 }
 
-#[test]
-fn a_certificate_is_renewed_under_load_and_no_call_fails() {
-    let standin = Standin::start(Config::default()).unwrap();
-    let [old, new] = [Papers::made(), Papers::made()];
-    let (mut served, folder) = served("serve-renewed", &old, &standin);
-    // Whoever knows both authorities minds no change.
-    let both = Papers { ca: format!("{}{}", old.ca, new.ca), ..Papers::made() }.client();
-    let mut kept = dial(served.data, &old.client());
-    assert_eq!(call(&mut kept).unwrap(), "HTTP/1.1 200 OK");
-    let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let data = served.data;
-    std::thread::scope(|scope| {
-        for _ in 0..CLIENTS {
-            scope.spawn(|| {
-                while !over.load(Ordering::SeqCst) {
-                    assert_eq!(call(&mut dial(data, &both)).unwrap(), "HTTP/1.1 200 OK");
-                    answered.fetch_add(1, Ordering::SeqCst);
-                }
-            });
-        }
-        let more = || {
-            let enough = answered.load(Ordering::SeqCst) + CALLS;
-            while answered.load(Ordering::SeqCst) < enough {
-                std::thread::yield_now();
-            }
-        };
-        more();
-        write(&folder, &new);
-        served.program.signal(Signal::HUP);
-        let said = served.program.err.wait_for("certificate");
-        assert!(said.ends_with("chain.pem is shown from now on"), "{said}");
-        more();
-        over.store(true, Ordering::SeqCst);
-    });
-    assert_eq!(call(&mut kept).unwrap(), "HTTP/1.1 200 OK", "what stood before it still does");
-    // Each shard hears of it at its next tick; the kernel says which one takes a connection.
+/// Ends the clients, also when the test fails.
+struct Last<'a>(&'a AtomicBool);
+
+impl Drop for Last<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Waits until nobody who knows `old` alone is answered any more. Each shard hears of a certificate
+/// at its next tick, and the kernel says which one takes a connection.
+fn wait_for_refusals(data: SocketAddr, old: &Papers) {
     let mut refused = 0;
     while refused < CALLS {
         refused = match call(&mut dial(data, &old.client())) {
@@ -118,9 +97,63 @@ fn a_certificate_is_renewed_under_load_and_no_call_fails() {
             Err(_) => refused + 1,
         };
     }
-    assert_eq!(call(&mut dial(data, &new.client())).unwrap(), "HTTP/1.1 200 OK");
+}
 
-    std::fs::write(folder.join("key.pem"), &old.key).unwrap();
+#[test]
+fn certificates_are_renewed_under_load_and_no_call_fails() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let papers: Vec<Papers> = (0..=RENEWALS).map(|_| Papers::made()).collect();
+    let (mut served, folder) = served("serve-renewed", &papers[0], &standin);
+    // Whoever knows all authorities minds no change.
+    let ca = papers.iter().map(|papers| papers.ca.as_str()).collect();
+    let all = Papers { ca, ..Papers::made() }.client();
+    let mut kept = dial(served.data, &papers[0].client());
+    assert_eq!(call(&mut kept).unwrap(), "HTTP/1.1 200 OK");
+    let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (data, new) = (served.data, &papers[RENEWALS]);
+    let count = |stream: &mut Secured| {
+        assert_eq!(call(stream).unwrap(), "HTTP/1.1 200 OK");
+        answered.fetch_add(1, Ordering::SeqCst);
+    };
+    std::thread::scope(|scope| {
+        let over_at_last = Last(&over);
+        // Some open a connection for each call, one keeps its own.
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                while !over.load(Ordering::SeqCst) {
+                    count(&mut dial(data, &all));
+                }
+            });
+        }
+        scope.spawn(|| {
+            let mut stream = dial(data, &all);
+            while !over.load(Ordering::SeqCst) {
+                count(&mut stream);
+            }
+        });
+        let more = || {
+            let enough = answered.load(Ordering::SeqCst) + CALLS;
+            while answered.load(Ordering::SeqCst) < enough {
+                std::thread::yield_now();
+            }
+        };
+        for (old, new) in papers.iter().zip(&papers[1..]) {
+            more();
+            write(&folder, new);
+            served.program.signal(Signal::HUP);
+            // The files may have been looked at between the two, which leaves the old one.
+            let said = served.program.err.wait_for("certificate");
+            assert!(said.ends_with("chain.pem is shown from now on"), "{said}");
+            more();
+            wait_for_refusals(data, old);
+            assert_eq!(call(&mut dial(data, &new.client())).unwrap(), "HTTP/1.1 200 OK");
+        }
+        drop(over_at_last);
+    });
+    println!("{} calls through {RENEWALS} renewals", answered.load(Ordering::SeqCst));
+    assert_eq!(call(&mut kept).unwrap(), "HTTP/1.1 200 OK", "what stood before them still does");
+
+    std::fs::write(folder.join("key.pem"), &papers[0].key).unwrap();
     served.program.signal(Signal::HUP);
     let said = served.program.err.wait_for("warning");
     assert!(said.contains("the key is not that of the certificate"), "{said}");

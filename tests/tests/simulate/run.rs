@@ -10,7 +10,6 @@ use crate::plan::{Deed, End, Life, Plan};
 use crate::process::{Process, SimIo};
 use crate::upstream;
 use crate::world::{HELD_BYTES, Reach};
-use crossbeam_queue::ArrayQueue;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -29,6 +28,7 @@ use tollgate::observe::counters::Counters;
 use tollgate::server::thread::{self, Setup};
 use tollgate::shard::Shard;
 use tollgate::shard::mailbox::{Letter, Mailbox};
+use tollgate::shard::told::Told;
 
 /// Records a life may settle.
 const RECORDS_MAX: usize = 16_384;
@@ -146,7 +146,7 @@ struct Kit {
     shard: Rc<Shard<TlsIo<SimIo>>>,
     mailbox: Mailbox,
     counters: Arc<Counters>,
-    records: Arc<ArrayQueue<Settled>>,
+    records: Arc<Told>,
     served: Rc<Cell<bool>>,
 }
 
@@ -229,7 +229,7 @@ impl Node {
         let snapshot = self.plan.world.snapshot();
         let kits = slabs.into_iter().enumerate().map(|(number, slab)| {
             let kit = (Mailbox::default(), Arc::<Counters>::default());
-            let records = Arc::new(ArrayQueue::new(RECORDS_MAX));
+            let records = Arc::new(Told::all(RECORDS_MAX));
             let setup = Setup {
                 number: number as u8,
                 node: *b"sim",

@@ -30,6 +30,8 @@ pub struct ReplyFacts {
     pub error: Option<ErrorFacts>,
     /// There is a choice among the `choices`.
     pub choice: bool,
+    /// The list of `choices` was closed.
+    pub choices_over: bool,
     /// The answer says something: text, a call, a refusal.
     pub content: bool,
     /// How much text the model said in it.
@@ -51,7 +53,7 @@ impl ReplyFacts {
             Place::Content => self.content |= object,
             Place::Choice => self.choice = true,
             Place::Usage | Place::GeminiUsage => self.usage.flags.insert(UsageFlags::UNFINISHED),
-            Place::Count(_) => self.usage.flags.insert(UsageFlags::NOT_A_NUMBER),
+            Place::Count(field) => self.usage.refuse(field, UsageFlags::NOT_A_NUMBER),
             _ => {}
         }
     }
@@ -59,8 +61,10 @@ impl ReplyFacts {
     /// A container at a known place closes.
     #[inline(always)]
     pub(super) fn close(&mut self, place: Place) {
-        if matches!(place, Place::Usage | Place::GeminiUsage) {
-            self.usage.flags.remove(UsageFlags::UNFINISHED);
+        match place {
+            Place::Usage | Place::GeminiUsage => self.usage.flags.remove(UsageFlags::UNFINISHED),
+            Place::Choices => self.choices_over = true,
+            _ => {}
         }
     }
 
@@ -70,7 +74,7 @@ impl ReplyFacts {
         match place {
             place if place.is_said() => self.say(text),
             Place::Error => self.begin_error(),
-            Place::Count(_) => self.usage.flags.insert(UsageFlags::NOT_A_NUMBER),
+            Place::Count(field) => self.usage.refuse(field, UsageFlags::NOT_A_NUMBER),
             Place::Text(TextPlace::Event) => {
                 let event = if cut { EventType::Other } else { EventType::of(text) };
                 self.event = self.event.or(Some(event));
@@ -94,8 +98,8 @@ impl ReplyFacts {
     pub(super) fn scalar(&mut self, place: Place, scalar: &[u8], cut: bool) {
         match place {
             // A scan that has it whole takes no more than one that has it in pieces.
-            Place::Count(_) if cut || scalar.len() > TOKEN_MAX => {
-                self.usage.flags.insert(UsageFlags::NOT_A_NUMBER);
+            Place::Count(field) if cut || scalar.len() > TOKEN_MAX => {
+                self.usage.refuse(field, UsageFlags::NOT_A_NUMBER);
             }
             Place::Count(_) if scalar == b"null" => {}
             Place::Count(field) => self.usage.read(field, scalar),

@@ -24,6 +24,11 @@ impl<'p> Piece<'p> {
         self.bytes.get(pos).copied()
     }
 
+    /// How long it is.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     #[inline(always)]
     pub(super) fn between(&self, start: usize, end: usize) -> &'p [u8] {
         self.bytes.get(start..end).unwrap_or_default()

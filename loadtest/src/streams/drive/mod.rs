@@ -18,6 +18,7 @@ use crate::streams::client::{Client, State};
 use crate::streams::pace::{Due, Pace};
 use crate::streams::provider::Provider;
 use crate::streams::text::Text;
+use crate::tls::{Identity, Socket, Trust};
 use crate::{clock, loopback};
 
 /// Bytes of one read: many events.
@@ -72,6 +73,10 @@ pub(in crate::streams) struct Drive {
     poller: Poller,
     listener: TcpListener,
     target: SocketAddr,
+    /// Whom clients believe, if they speak TLS.
+    trust: Option<Trust>,
+    /// Who the upstream is, if it speaks TLS.
+    identity: Option<Identity>,
     text: Text,
     /// Several content events in one write.
     batch: Vec<u8>,
@@ -105,6 +110,8 @@ impl Drive {
             poller,
             listener,
             target,
+            trust: None,
+            identity: None,
             text: Text::default(),
             batch: Vec::new(),
             scratch: vec![0; SCRATCH_BYTES],
@@ -121,6 +128,11 @@ impl Drive {
             counts: Counts::default(),
             fates: Fates::default(),
         })
+    }
+
+    /// Sides that are given something speak TLS from now on.
+    pub(in crate::streams) fn secure(&mut self, trust: Option<Trust>, identity: Option<Identity>) {
+        (self.trust, self.identity) = (trust, identity);
     }
 
     /// The upstream's address.
@@ -150,10 +162,10 @@ impl Drive {
         while self.clients.len() < streams {
             match TcpStream::connect_timeout(&self.target, CONNECT_LIMIT) {
                 Ok(stream) => {
-                    stream.set_nonblocking(true)?;
-                    stream.set_nodelay(true)?;
-                    self.poller.add(&stream, self.clients.len() as u64, Interest::Read)?;
-                    self.clients.push(Client::new(stream));
+                    loopback::tune(&stream)?;
+                    let socket = Socket::calling(stream, self.target.ip(), self.trust.as_ref())?;
+                    self.poller.add(&socket, self.clients.len() as u64, Interest::Read)?;
+                    self.clients.push(Client::new(socket));
                     self.sendings.push(Sending::default());
                 }
                 Err(error) if clock::now() >= until => {
@@ -162,8 +174,20 @@ impl Drive {
                 }
                 Err(_) => self.turn(Some(RETRY))?,
             }
+            while self.shaking() >= OPENING_MAX && clock::now() < until {
+                self.turn(Some(RETRY))?;
+            }
+        }
+        while self.shaking() > 0 && clock::now() < until {
+            self.turn(Some(RETRY))?;
         }
         Ok(())
+    }
+
+    /// Clients whose handshake is under way: of the last ones, as they come about in order.
+    fn shaking(&self) -> usize {
+        let last = self.clients.iter().rev().take(2 * OPENING_MAX);
+        last.filter(|client| client.stream.as_ref().is_some_and(Socket::shaking)).count()
     }
 
     /// Opens all streams and waits until each has its first content event.

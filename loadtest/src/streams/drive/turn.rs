@@ -1,16 +1,17 @@
 //! Whom an event of the poller concerns, and what is written because of it.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use super::{Drive, LISTENER, Sending};
 use crate::clock;
 use crate::latency::record;
+use crate::loopback;
 use crate::poll::Ready;
 use crate::streams::client::State;
 use crate::streams::pace::Pace;
 use crate::streams::provider::Provider;
+use crate::tls::Socket;
 
 /// Tokens of upstream connections; those of clients are below.
 const PROVIDERS: u64 = 1 << 32;
@@ -40,7 +41,9 @@ impl Drive {
     fn accept(&mut self) {
         while let Ok((stream, _)) = self.listener.accept() {
             // a connection that cannot be kept is closed by being dropped
-            let Ok(provider) = Provider::new(stream) else { continue };
+            let socket = loopback::tune(&stream)
+                .and_then(|()| Socket::called(stream, self.identity.as_ref()));
+            let Ok(provider) = socket.map(Provider::new) else { continue };
             let at = self.free.pop().unwrap_or(self.providers.len());
             if at == self.providers.len() {
                 self.providers.push(None);
@@ -61,7 +64,7 @@ impl Drive {
         if writable {
             provider.flush().ok()?;
         }
-        let n = match read(&provider.stream, &mut self.scratch) {
+        let n = match provider.stream.read(&mut self.scratch) {
             Ok(0) => return None,
             Ok(n) => n,
             Err(error) if would_wait(&error) => return self.watch(at),
@@ -142,7 +145,7 @@ impl Drive {
         self.opening += 1;
         self.fates.opened += 1;
         // a request fits into an empty send buffer; a connection that is gone takes none
-        let sent = client.stream.as_ref().map_or(Ok(0), |mut stream| stream.write(&request));
+        let sent = client.stream.as_mut().map_or(Ok(0), |stream| stream.write(&request));
         if !matches!(sent, Ok(n) if n == request.len()) {
             self.fail(stream);
         }
@@ -151,8 +154,8 @@ impl Drive {
     /// Reads of a stream; in ping-pong what was read is answered by the next event.
     fn client(&mut self, at: usize) {
         let Some(client) = self.clients.get_mut(at) else { return };
-        let Some(stream) = &client.stream else { return };
-        let n = match read(stream, &mut self.scratch) {
+        let Some(stream) = &mut client.stream else { return };
+        let n = match stream.read(&mut self.scratch) {
             Err(error) if would_wait(&error) => return,
             Ok(n) if n > 0 => n,
             Ok(_) | Err(_) => return self.fail(at),
@@ -200,10 +203,6 @@ impl Drive {
         client.state = State::Idle;
         client.stream = None;
     }
-}
-
-fn read(mut stream: &TcpStream, scratch: &mut [u8]) -> io::Result<usize> {
-    stream.read(scratch)
 }
 
 fn would_wait(error: &io::Error) -> bool {

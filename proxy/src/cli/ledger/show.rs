@@ -38,6 +38,7 @@ pub(super) fn rows(seq: u64, record: &Record<'_>, names: &Names) -> Vec<String> 
         ("went to", went(record, &settled, names)),
         ("time", time(&settled)),
         ("ending", ending(&settled)),
+        ("why", why(&settled).to_owned()),
         ("tokens", tokens(&settled)),
         ("price", price(&settled)),
         ("cost", cost(&settled)),
@@ -52,7 +53,8 @@ pub(super) fn rows(seq: u64, record: &Record<'_>, names: &Names) -> Vec<String> 
     if !record.tail.metadata.is_empty() {
         rows.push(("metadata", shown(&String::from_utf8_lossy(record.tail.metadata))));
     }
-    rows.iter().map(|(word, value)| format!("{word:<WORDS$}{value}")).collect()
+    let told = rows.iter().filter(|(_, value)| !value.is_empty());
+    told.map(|(word, value)| format!("{word:<WORDS$}{value}")).collect()
 }
 
 fn key(record: &Settled, names: &Names) -> String {
@@ -86,6 +88,24 @@ fn ending(record: &Settled) -> String {
     text
 }
 
+/// What the owner of a key that was refused can do about it; nothing where the code says it all.
+fn why(record: &Settled) -> &'static str {
+    match codes::name(record.error_code).unwrap_or_default() {
+        "budget_exceeded" | "insufficient_quota" => {
+            "the budget: what is spent and this call's hold are above its limit; see `keys show`"
+        }
+        "budget_reserved" => "the budget: calls under way hold the rest of it for the moment",
+        "price_unknown" => {
+            "the key has a budget, and neither the price list nor [price] fallback knows the model"
+        }
+        "model_not_allowed" => "the key's list of models; `keys show` has it",
+        "rate_limited" => "the key's requests a minute; `keys show` has the limit",
+        "concurrency_limited" => "the key's calls in flight; `keys show` has the limit",
+        "key_revoked" | "key_expired" => "the key; `keys show` has its state",
+        _ => "",
+    }
+}
+
 fn tokens(record: &Settled) -> String {
     let counts = BUCKETS.iter().zip(record.tokens).filter(|(_, count)| *count > 0);
     let counts: Vec<String> = counts.map(|(bucket, count)| format!("{count} {bucket}")).collect();
@@ -98,6 +118,8 @@ fn tokens(record: &Settled) -> String {
         "; two readings were possible, the cheaper one counts"
     } else if record.has(flag::USAGE_UNREADABLE) {
         "; the answer was coded in a way nobody here reads"
+    } else if record.has(flag::USAGE_IMPOSSIBLE) {
+        "; it said counts that cannot be"
     } else {
         ""
     };
@@ -108,6 +130,9 @@ fn tokens(record: &Settled) -> String {
 }
 
 fn price(record: &Settled) -> String {
+    if record.ending == Ending::Refused {
+        return "none: nothing was sent".to_owned();
+    }
     let list = record.price_version;
     let from = if record.has(flag::PRICE_HINT) {
         "the provider's own figure".to_owned()
@@ -157,6 +182,9 @@ fn factor(mode: Mode, record: &Settled) -> String {
 }
 
 fn held(record: &Settled) -> String {
+    if record.ending == Ending::Refused {
+        return "nothing: it was refused".to_owned();
+    }
     if record.windows.iter().all(|window| window.budget_id == 0) && record.hold_picousd == 0 {
         return "nothing: no budget applied".to_owned();
     }
@@ -185,5 +213,51 @@ fn attempts(record: &Settled, names: &Names) -> String {
     match listed.is_empty() {
         true => "none".to_owned(),
         false => format!("{}: {}", record.attempts, listed.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::record::Head;
+    use store::tail::Tail;
+
+    fn told(head: Head) -> String {
+        let names = Names::told([(1, "me".into())], Vec::new());
+        rows(7, &Record { head, tail: Tail::default() }, &names).join("\n")
+    }
+
+    #[test]
+    fn a_refusal_says_why() {
+        for (code, part) in [
+            ("budget_exceeded", "above its limit"),
+            ("insufficient_quota", "above its limit"),
+            ("budget_reserved", "calls under way hold the rest"),
+            ("price_unknown", "[price] fallback"),
+            ("model_not_allowed", "list of models"),
+            ("rate_limited", "requests a minute"),
+            ("concurrency_limited", "calls in flight"),
+            ("key_revoked", "its state"),
+            ("key_expired", "its state"),
+        ] {
+            let error_code = codes::number(code);
+            assert_ne!(error_code, 0, "{code}");
+            let ending = Ending::Refused;
+            let said = told(Head { error_code, ending, key_id: 1, status: 402, ..Head::default() });
+            let why = said.lines().find(|line| line.starts_with("why "));
+            assert!(why.is_some_and(|why| why.contains(part)), "{code}: {said}");
+            for part in
+                ["me (key_1)", "held        nothing: it was refused", "none: nothing was sent"]
+            {
+                assert!(said.contains(part), "{part} in {said}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_served_has_nothing_to_explain() {
+        let said = told(Head { ending: Ending::Succeeded, status: 200, ..Head::default() });
+        assert!(!said.contains("why "), "{said}");
+        assert!(said.contains("nothing: no budget applied"), "{said}");
     }
 }

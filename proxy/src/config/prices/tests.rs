@@ -37,6 +37,43 @@ fn the_built_in_prices_are_the_published_ones_to_the_pico_dollar() {
     assert_eq!(cost(&list, "anthropic", sonnet, long(200_001)), 200_001 * 6_000_000 + 22_500_000);
 }
 
+/// Cells of the rows of the page about money that begin so, digits without their commas.
+fn rows(begin: &str) -> Vec<Vec<String>> {
+    let page = include_str!("../../../../docs/money.md");
+    let rows = page.lines().filter(|line| line.starts_with(&format!("| {begin}")));
+    let cells = |row: &str| {
+        let cells = row.trim_matches('|').split('|');
+        cells.map(|cell| cell.trim().trim_matches('`').replace(',', "")).collect()
+    };
+    rows.map(cells).collect()
+}
+
+#[test]
+fn the_example_of_the_page_about_money_costs_what_the_list_says() {
+    let list = built_in().unwrap();
+    let price = list.at(list.lookup("anthropic", "claude-sonnet-4-5").unwrap()).unwrap();
+    let mut usage = UsageEnvelope::default();
+    let mut sum = 0;
+    for (kind, bucket, rate) in [
+        ("`input_fresh`", &mut usage.input_fresh, price.tiers[0].rates.input),
+        ("`cache_read`", &mut usage.input_cache_read, price.tiers[0].rates.cache_read),
+        ("`cache_write_5m`", &mut usage.input_cache_write_5m, price.tiers[0].rates.cache_write_5m),
+        ("`output`", &mut usage.output, price.tiers[0].rates.output),
+    ] {
+        let [row] = &rows(kind)[..] else { panic!("one row about {kind}") };
+        let [tokens, each, all] = [1, 2, 3].map(|at| row[at].parse::<u64>().unwrap());
+        assert_eq!((each, all), (rate, tokens * rate), "{kind}");
+        *bucket = u32::try_from(tokens).unwrap();
+        sum += all;
+    }
+    assert_eq!(rows("cost |")[0][3], sum.to_string());
+    assert_eq!(price.cost(&usage).0, sum);
+    // The strict hold counts input as its dearest kind.
+    let dearest: Vec<String> = rows("input |").iter().map(|row| row[3].clone()).collect();
+    let rates = price.tiers[0].rates;
+    assert_eq!(dearest, [rates.input, rates.cache_write_1h].map(|rate| rate.to_string()));
+}
+
 #[test]
 fn what_has_no_rate_of_its_own_is_not_free() {
     let list = parse(

@@ -78,6 +78,16 @@ fn the_examples_work() {
     assert_eq!(&*config.snapshot.aliases["fast"], "local/llama-3.1-8b");
     let digest = ring::digest::digest(&ring::digest::SHA256, b"tg-example-key");
     assert!(config.keys.iter().any(|key| key.digest == digest.as_ref()));
+    let pages = [
+        include_str!("../../../../docs/quick-start.md"),
+        include_str!("../../../../docs/claude-code.md"),
+    ];
+    let example = |text: &str| {
+        let ours = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
+        good(&ours.iter().fold(text.to_owned(), |text, name| text.replace(name, "LOCAL_API_KEY")))
+    };
+    let configs: Vec<Config> = pages.into_iter().flat_map(examples).map(example).collect();
+    assert_eq!(configs.len(), 3);
     // The README is not part of this package: a copy of the package alone has none.
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
     for example in std::fs::read_to_string(readme).iter().flat_map(|page| examples(page)) {

@@ -144,29 +144,99 @@ fn what_goes_well_writes_nothing() {
     assert_eq!((candidates[0].host.read(), candidates[0].health.read()), before);
 }
 
+/// The word after these ends, in order, one every so many milliseconds: `!` failed, `.` went well.
+/// `None` once it is open.
+fn after(ends: &str, every_ms: u64) -> Option<u64> {
+    let mut word = 0;
+    for (nth, end) in ends.bytes().enumerate() {
+        let now = START_MS + nth as u64 * every_ms;
+        let next = match end {
+            b'!' => failed(word, false, now, &rules()),
+            _ => ended_well(word, now, &rules()),
+        };
+        word = next.unwrap_or(word);
+        if lets(word, now, &rules()) == Lets::Nothing {
+            return None;
+        }
+    }
+    Some(word)
+}
+
 #[test]
-fn a_call_that_went_well_to_its_end_empties_what_was_counted_and_nothing_else() {
+fn it_opens_where_as_many_calls_fail_as_go_well() {
+    for (ends, every_ms, opens) in [
+        ("!!!!!".to_owned(), 1_000, true),
+        // Every other one.
+        ("!.".repeat(5), 1_000, true),
+        (".!".repeat(6), 1_000, true),
+        ("!.".repeat(400), 10, true),
+        // In bursts, and after many that went well: those before the first failure do not count.
+        (".".repeat(9_000) + &"!!..".repeat(4), 1, true),
+        // Two of three, one of three, one of ten.
+        ("!!.".repeat(5), 1_000, true),
+        ("!..".repeat(900), 10, false),
+        (("!".to_owned() + &".".repeat(9)).repeat(900), 10, false),
+        // A host that has died, while a hundred answers from before still come to their end.
+        ("!.".repeat(4) + &".".repeat(60) + &"!".repeat(65), 1, true),
+        // Half of them, but too seldom.
+        ("!.".repeat(400), 8_000, false),
+    ] {
+        let name = &ends[..ends.len().min(40)];
+        assert_eq!(after(&ends, every_ms).is_none(), opens, "{name} every {every_ms} ms");
+    }
+}
+
+#[test]
+fn an_upstream_that_seldom_fails_is_not_written_to() {
+    let quick = after(&("!".to_owned() + &".".repeat(64)), 1);
+    assert_eq!(quick, Some(0), "forgiven");
+    assert_ne!(after(&("!".to_owned() + &".".repeat(63)), 1), Some(0));
+    // Five in a minute among thousands.
+    let seldom = ("!".to_owned() + &".".repeat(2_000)).repeat(30);
+    assert_eq!(after(&seldom, 1), Some(0));
+    assert_eq!(ended_well(0, START_MS, &rules()), None);
+    // What is a window old is forgotten with the next end.
+    let old = failed(0, false, START_MS, &rules()).unwrap();
+    assert_eq!(ended_well(old, START_MS + 60_000, &rules()), Some(0));
+}
+
+#[test]
+fn a_good_end_changes_nothing_of_a_breaker_that_is_not_closed() {
     let (rules, candidates) = (rules(), [candidate()]);
     let breakers = Breakers::new(&candidates, &rules, at(START_MS));
     let ill = || breakers.tell(report(Pass::default(), Health::Ill, Health::Ill));
-    for _ in 0..4 {
-        ill();
-    }
     breakers.went_well(0);
     breakers.went_well(9);
     assert_eq!((candidates[0].host.read(), candidates[0].health.read()), (0, 0));
-    for _ in 0..5 {
-        assert_eq!(breakers.standing(0), Standing::Ready);
+    for _ in 0..4 {
         ill();
+        breakers.went_well(0);
+        assert_eq!(breakers.standing(0), Standing::Ready);
     }
+    ill();
     let open = (candidates[0].host.read(), candidates[0].health.read());
     breakers.went_well(0);
     assert_eq!((candidates[0].host.read(), candidates[0].health.read()), open, "it stays open");
     assert_eq!(breakers.standing(0), Standing::Resting);
     let probe = probing(open.0, START_MS + 30_000, &rules).unwrap();
     for word in [probe, passed(probe, START_MS + 31_000).unwrap(), 0] {
-        assert_eq!(emptied(word), None);
+        assert_eq!(ended_well(word, START_MS + 32_000, &rules), None);
     }
+}
+
+#[test]
+fn how_long_it_rests_is_the_longest_of_its_words() {
+    let (rules, candidates) = (rules(), [candidate()]);
+    let rests = |now_ms: u64| Breakers::new(&candidates, &rules, at(START_MS + now_ms)).rests_ms(0);
+    assert_eq!(rests(0), 0);
+    for _ in 0..5 {
+        let breakers = Breakers::new(&candidates, &rules, at(START_MS));
+        breakers.tell(report(Pass::default(), Health::Ill, Health::Unknown));
+    }
+    assert_eq!((rests(0), rests(12_000), rests(31_000)), (30_000, 18_000, 0));
+    candidates[0].health.cool(START_MS + 40_000);
+    assert_eq!((rests(0), rests(12_000), rests(31_000), rests(50_000)), (40_000, 28_000, 9_000, 0));
+    assert_eq!(Breakers::new(&candidates, &rules, at(START_MS)).rests_ms(9), u64::MAX);
 }
 
 #[test]

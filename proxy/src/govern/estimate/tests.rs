@@ -1,6 +1,7 @@
 use super::*;
-use crate::exchange::price::Tier;
+use crate::exchange::price::{Markup, Mode, Tier};
 use crate::govern::layers::world::flat;
+use crate::govern::price::debit;
 use Figure::{Absent, Unclear, Whole};
 
 fn of(caps: [Figure; 3], answers: Figure) -> Demand {
@@ -101,4 +102,51 @@ fn what_was_not_reported_is_the_larger_of_noted_and_relayed() {
         let wanted = UsageEnvelope { provenance: Provenance::Estimated, ..wanted };
         assert_eq!(unreported(&seen, input, relayed), wanted);
     }
+}
+
+/// Numbers of the page about money, from the rows that begin so.
+fn numbers(begin: &str) -> Vec<Vec<u64>> {
+    let page = include_str!("../../../../docs/money.md");
+    let rows = page.lines().filter(|line| line.starts_with(&format!("| {begin} |")));
+    let cells = |row: &str| {
+        let cells = row.split('|').map(|cell| cell.trim().replace(',', ""));
+        cells.filter_map(|cell| cell.parse().ok()).collect()
+    };
+    rows.map(cells).collect()
+}
+
+#[test]
+fn the_example_of_the_page_about_money_is_held_as_it_says() {
+    let (input, output) = (numbers("input"), numbers("output"));
+    let rates = Rates {
+        input: input[0][1],
+        cache_write_1h: input[1][1],
+        output: output[0][1],
+        ..Rates::default()
+    };
+    let price = ModelPrice { tiers: vec![Tier { above_input: 0, rates }], ..ModelPrice::default() };
+    let demand =
+        Demand { ascii: 12_000, non_ascii: 1_000, max_tokens: Whole(8_192), ..Demand::default() };
+    let terms = MoneyTerms::default();
+    for (at, row) in ["hold", "strict hold"].into_iter().enumerate() {
+        for part in [&input[at], &output[at]] {
+            assert_eq!(part[0] * part[1], part[2], "{row}");
+        }
+        assert_eq!(input[at][0], input_tokens(&demand, &price));
+        let held = hold(&demand, &price, at == 1, &terms).0;
+        assert_eq!((held, input[at][2] + output[at][2]), (numbers(row)[0][0], held), "{row}");
+    }
+    let page = include_str!("../../../../docs/money.md").replace(',', "");
+    let says = |amount: PicoUsd| assert!(page.contains(&amount.0.to_string()), "{amount}");
+    let (held, cost) = (numbers("hold")[0][0], numbers("cost")[0][0]);
+    let marked_up = Mode::Managed(Markup::new(1_200_000).unwrap());
+    for amount in [held, cost] {
+        says(debit(marked_up, PicoUsd(amount)));
+    }
+    // The same with 6,000 tokens of output.
+    let long = cost + (6_000 - 1_250) * rates.output;
+    says(PicoUsd(long));
+    says(PicoUsd(long - held));
+    assert!(page.contains(&format!("{} of the hold come back", PicoUsd(held - cost))));
+    assert!(page.contains(&format!("pays {};", PicoUsd(cost))));
 }

@@ -32,6 +32,8 @@ struct Doors {
     probes: Places,
     /// Somebody else is quicker.
     taken: Places,
+    /// How long each rests.
+    rests_ms: Vec<u64>,
     entered: Vec<u8>,
 }
 
@@ -44,6 +46,10 @@ impl Gate for Doors {
         } else {
             Standing::Ready
         }
+    }
+
+    fn rests_ms(&self, place: u8) -> u64 {
+        self.rests_ms.get(usize::from(place)).copied().unwrap_or(0)
     }
 
     fn enter(&mut self, place: u8) -> Option<Pass> {
@@ -406,7 +412,17 @@ fn who_rests_is_passed_over_and_nobody_left_is_unavailable() {
     assert_eq!((did, walk.fallbacks()), (vec![Tried(1), Did::Answered(1)], 0));
     let mut all_rest = Doors { resting: set(&[0, 1]), ..Doors::default() };
     let (did, ..) = play(&rules, &two(), &mut all_rest, &[]);
-    assert_eq!(did, [Refused(Refusal::UpstreamUnavailable)]);
+    assert_eq!(did, [Refused(Refusal::UpstreamUnavailable { retry_after_s: 1 })]);
+    for (rests_ms, retry_after_s) in [
+        (vec![30_000, 1_001], 2),
+        (vec![4_000, 30_000], 4),
+        (vec![0, 30_000], 1),
+        (vec![3_600_000, u64::MAX], 60),
+    ] {
+        let mut all_rest = Doors { resting: set(&[0, 1]), rests_ms, ..Doors::default() };
+        let (did, ..) = play(&rules, &two(), &mut all_rest, &[]);
+        assert_eq!(did, [Refused(Refusal::UpstreamUnavailable { retry_after_s })]);
+    }
     let (did, ..) = play(&rules, &[], &mut Doors::default(), &[]);
     assert_eq!(did, [Refused(Refusal::ModelUnavailable)]);
     // The answer of the one that was asked counts more than that the other rests.

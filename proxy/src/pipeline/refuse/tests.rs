@@ -38,7 +38,7 @@ fn all() -> Vec<Refusal> {
         Refusal::UpstreamInvalid,
         Refusal::EmptyCompletion,
         Refusal::UpstreamAuth,
-        Refusal::UpstreamUnavailable,
+        Refusal::UpstreamUnavailable { retry_after_s: 1 },
         Refusal::Internal,
     ]
 }

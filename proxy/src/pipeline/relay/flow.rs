@@ -6,6 +6,9 @@
 //! came: gzip is decoded on the side, so that its usage is known and the price is in the record
 //! before the piece that ends it goes; another coding is not read.
 //!
+//! What stands behind the terminator goes nowhere. Of a gzip stream nothing can be taken out: the
+//! piece that has its end goes as it came, and behind it [`CODED_TAIL_MAX`] bytes.
+//!
 //! Bounds: [`HELD_MAX`] bytes of one event are held back; a gzip stream is read up to
 //! [`super::reply::RATIO_MAX`]-fold its size.
 
@@ -19,8 +22,13 @@ use flate2::write::GzDecoder;
 use std::io::Write;
 
 /// Bytes of one unfinished event that are held back at most. Terminators and usage chunks are a
-/// few hundred bytes; an event of megabytes passes as it comes, all but its end.
+/// few hundred bytes; an event of megabytes passes as it comes, all but its end. A usage chunk of
+/// that size is dropped as it comes if its choices and its usage stand before what makes it long.
 const HELD_MAX: usize = 64 * 1024;
+
+/// Bytes of a gzip stream that may still come behind the piece in which its events ended: an empty
+/// last block and the checksum are some twenty.
+const CODED_TAIL_MAX: u8 = 64;
 
 /// A stream being read.
 pub(super) struct Flow {
@@ -44,6 +52,12 @@ pub(super) struct Flow {
     first_error: Option<(usize, usize)>,
     /// A byte order mark may still pass.
     mark: bool,
+    /// The event at hand is a usage chunk that is not shown, and too long to be held.
+    swallows: bool,
+    /// Bytes came behind the end of the stream.
+    surplus: bool,
+    /// So many coded ones.
+    behind: u8,
 }
 
 #[expect(clippy::large_enum_variant, reason = "the large one is what every stream uses")]
@@ -115,6 +129,9 @@ impl Flow {
             content: false,
             first_error: None,
             mark: true,
+            swallows: false,
+            surplus: false,
+            behind: 0,
         }
     }
 
@@ -124,6 +141,15 @@ impl Flow {
             Reader::Plain(_) => self.scan(body),
             Reader::Gzip(decoder) => {
                 let fresh = body.body().get(self.scanned..).unwrap_or_default();
+                if decoder.get_ref().sink().scan.is_terminated() {
+                    let more = u8::try_from(fresh.len()).unwrap_or(u8::MAX);
+                    self.behind = self.behind.saturating_add(more);
+                    if self.behind > CODED_TAIL_MAX {
+                        self.surplus = true;
+                        body.remove(self.scanned, body.len());
+                        return;
+                    }
+                }
                 decoder.get_mut().allow(fresh.len());
                 let broken = decoder.write_all(fresh).and_then(|()| decoder.flush()).is_err();
                 let events = decoder.get_ref().sink();
@@ -150,7 +176,15 @@ impl Flow {
 
     fn scan(&mut self, body: &mut Arriving) {
         let Reader::Plain(scan) = &mut self.reader else { return };
-        while let Some(part) = scan.next(body.body().get(self.scanned..).unwrap_or_default()) {
+        loop {
+            let rest = body.body().get(self.scanned..).unwrap_or_default();
+            if scan.is_over(rest) {
+                // Nobody prices what stands behind the end, and nobody is to have it.
+                self.surplus |= !rest.is_empty();
+                body.remove(self.scanned, body.len());
+                break;
+            }
+            let Some(part) = scan.next(rest) else { break };
             self.scanned += part.len;
             if waits(&part, self.begun) {
                 continue;
@@ -161,6 +195,7 @@ impl Flow {
             self.content |= part.kind == Kind::Content;
             self.begun |= begins(part.kind);
             let hidden = match part.kind {
+                _ if self.swallows => true,
                 Kind::Usage => self.hide_usage && !self.let_go,
                 Kind::Mark => !self.mark,
                 _ => false,
@@ -172,10 +207,16 @@ impl Flow {
                 self.clear = self.scanned;
                 self.inside = part.reach == Reach::Passing;
             }
-            self.let_go = false;
+            (self.let_go, self.swallows) = (false, false);
         }
         if self.scanned - self.clear > HELD_MAX {
-            (self.clear, self.inside, self.let_go) = (self.scanned, true, true);
+            self.swallows |= self.hide_usage && !self.let_go && scan.is_in_usage();
+            if self.swallows {
+                body.remove(self.clear, self.scanned);
+                self.scanned = self.clear;
+            } else {
+                (self.clear, self.inside, self.let_go) = (self.scanned, true, true);
+            }
         }
     }
 
@@ -192,7 +233,8 @@ impl Flow {
                 self.first_error.get_or_insert((self.clear, self.scanned));
             }
             self.begun |= begins(part.kind);
-            let hidden = part.kind == Kind::Usage && self.hide_usage && !self.let_go;
+            let usage = part.kind == Kind::Usage && self.hide_usage && !self.let_go;
+            let hidden = usage || self.swallows;
             if framed && plain && hidden {
                 body.remove(self.clear, self.scanned);
                 self.scanned = self.clear;
@@ -203,6 +245,11 @@ impl Flow {
         if framed {
             self.clear = self.scanned;
         }
+    }
+
+    /// Whether more came than belongs to the stream.
+    pub(super) fn has_surplus(&self) -> bool {
+        self.surplus
     }
 
     /// The body was let go: what comes now begins anew.

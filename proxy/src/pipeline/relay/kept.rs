@@ -1,8 +1,8 @@
 //! An answer that was kept while others were asked, and is told because nothing better came; and
 //! an end that has to be told inside a stream, since the client has its head.
 //!
-//! Bound: a body of [`LOOK_AHEAD`](super::incoming::LOOK_AHEAD) bytes is kept; of a longer one only
-//! its head is, with words of ours below it.
+//! Bound: a body of [`LOOK_AHEAD`](super::incoming::LOOK_AHEAD) bytes is kept; of a longer one, if
+//! others were asked after it, only its head is, with words of ours below it.
 
 use super::incoming::Incoming;
 use super::{ClientFraming, Delivered, beat, finish_head, lost_ending};
@@ -86,6 +86,7 @@ pub(in crate::pipeline) async fn tell_kept<I: Io>(
     let body = body.unwrap_or_else(|| ours(answer, call));
     held.record.status = answer.status;
     held.record.relayed_bytes = body.len() as u64;
+    held.record.overhead_us = call.own_us(0, shard.mono());
     settle::price_none(shard, call, held);
     let mut out = shard.buffers.take();
     if call.begun {
@@ -192,8 +193,12 @@ fn reworded(body: &[u8]) -> Option<Vec<u8>> {
 
 /// Our own words for an answer whose own cannot be told.
 fn ours(answer: walk::Answer, call: &Call<'_>) -> Vec<u8> {
-    let refusal =
-        if answer.reworded { Refusal::UpstreamUnavailable } else { Refusal::UpstreamInvalid };
+    // Only its words are told: the head is the upstream's.
+    let refusal = if answer.reworded {
+        Refusal::UpstreamUnavailable { retry_after_s: 0 }
+    } else {
+        Refusal::UpstreamInvalid
+    };
     let mut out = Vec::new();
     refuse::write_error(&mut out, refusal, &call.origin);
     out

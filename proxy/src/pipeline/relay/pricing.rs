@@ -4,7 +4,6 @@ use super::Incoming;
 use crate::exchange::outcome::Ending;
 use crate::exchange::rules::Unreported;
 use crate::io::Io;
-use crate::pipeline::answer::Coding;
 use crate::pipeline::held::{Held, Stage};
 use crate::pipeline::open::Call;
 use crate::pipeline::settle::{self, Estimate};
@@ -15,6 +14,13 @@ use store::record::flag;
 
 /// What could be read of an answer: its usage, and the bytes of text in it if they were counted.
 pub(super) type Read = (UsageEnvelope, Option<(u64, u64)>);
+
+/// Notes in the record whether the usage of a success could be read at all.
+pub(super) fn unreadable(held: &mut Held, status: u16, unread: bool) {
+    if unread && status_ending(status) == Ending::Succeeded {
+        held.record.set(flag::USAGE_UNREADABLE);
+    }
+}
 
 /// Prices an answer by what it said it used, else by the rule of its ending. Once an answer.
 pub(super) fn answer<I: Io>(
@@ -32,9 +38,6 @@ pub(super) fn answer<I: Io>(
     let since = shard.mono().since(incoming.begun);
     held.record.upstream_us = u32::try_from(since / 1000).unwrap_or(u32::MAX);
     held.record.attempt_ended(status_class(head.status), head.is_success());
-    if head.coding == Coding::Unknown {
-        held.record.set(flag::USAGE_UNREADABLE);
-    }
     let estimate = estimate(call, head.status, ending);
     let usage = settle::usage(held, read, estimate);
     settle::price(shard, call, held, &usage);
@@ -46,12 +49,7 @@ fn estimate(call: &Call<'_>, status: u16, ending: Ending) -> Estimate {
         // An error has used nothing, unless it says so.
         return Estimate::Nothing;
     }
-    let rule = match ending {
-        Ending::Succeeded => call.endings.succeeded_unreported,
-        Ending::ClientLeft => call.endings.left_unreported,
-        _ => call.endings.broken_unreported,
-    };
-    match rule {
+    match call.endings.unreported(ending) {
         Unreported::Charge => Estimate::Passed,
         Unreported::Release => Estimate::Released,
     }

@@ -39,7 +39,7 @@ enum Reader {
     Plain(ReplyScan),
     /// Allocates: nobody was asked to compress.
     Gzip(Box<GzDecoder<Counted<ReplyScan>>>),
-    /// Not JSON, or a coding nobody here reads.
+    /// Not JSON, or a coding nobody here reads, or one that it does not have.
     Blind,
 }
 
@@ -91,6 +91,11 @@ impl Reply {
         } else {
             Worth::Nothing
         }
+    }
+
+    /// Whether nobody here could read it.
+    pub(crate) fn is_unread(&self) -> bool {
+        matches!(self.reader, Reader::Blind)
     }
 
     /// The error it speaks of, if it does.

@@ -29,8 +29,9 @@ use std::time::Duration;
 use store::record::flag;
 
 /// How long the end of a body may take after the stream's own end: it mostly is in the same
-/// packet, and a connection whose answer has ended can be used again.
-const AFTER_END: Duration = Duration::from_secs(1);
+/// packet or the next, and a connection whose answer has ended can be used again. The client has
+/// all events by then; what it waits for is the end of its own body.
+const AFTER_END: Duration = Duration::from_millis(300);
 
 /// Room for the framing of chunks beside their data.
 const CHUNK_FRAMING_BYTES: usize = 64;
@@ -41,6 +42,8 @@ pub(in crate::pipeline) struct Streaming<'a, I: Io> {
     pub(super) flow: Flow,
     /// When the record was last told what has passed, in ticks.
     noted: u64,
+    /// Until when the end of the body is waited for once the stream's own was seen, in ticks.
+    ends: u64,
     /// Its own end was seen, and the end of its body will not come.
     ended: bool,
     /// The client was told that it broke.
@@ -66,7 +69,7 @@ impl<'a, I: Io> Streaming<'a, I> {
             flow.no_mark();
         }
         incoming.recall = Recall::Able;
-        Streaming { incoming, flow, noted: 0, ended: false, told: false }
+        Streaming { incoming, flow, noted: 0, ends: 0, ended: false, told: false }
     }
 
     /// Reads to the commit point.
@@ -113,6 +116,8 @@ impl<'a, I: Io> Streaming<'a, I> {
         if body.done {
             self.flow.end(true, body);
         }
+        // Where the body would end nobody can tell any more.
+        self.ended |= self.flow.has_surplus();
         Ok(())
     }
 
@@ -159,7 +164,8 @@ impl<'a, I: Io> Streaming<'a, I> {
                 (Ok(()), Over::Not) => {}
             }
             let terminated = self.flow.is_terminated();
-            let came = self.wait(client, call, held, terminated.then_some(AFTER_END)).await;
+            let limit = if terminated { Some(self.end_in(client.timer.tick())) } else { None };
+            let came = self.wait(client, call, held, limit).await;
             match came {
                 Wait::Some if self.take_in().is_ok() => {}
                 Wait::Left => break Box::pin(self.lost(client, call, held, Lost::Gone)).await,
@@ -178,6 +184,14 @@ impl<'a, I: Io> Streaming<'a, I> {
         };
         self.incoming.shard.buffers.give(out);
         self.finish(call, held, ending, (framing, close))
+    }
+
+    /// How long the end of the body may still take, since the stream's own was seen.
+    fn end_in(&mut self, tick: u64) -> Duration {
+        if self.ends == 0 {
+            self.ends = tick + leaving::ticks(AFTER_END);
+        }
+        leaving::span(self.ends.saturating_sub(tick))
     }
 
     /// How the stream ended, if it did.
@@ -217,6 +231,7 @@ impl<'a, I: Io> Streaming<'a, I> {
         if self.flow.is_terminated() {
             held.record.set(flag::TERMINATED);
         }
+        pricing::unreadable(held, self.incoming.head.status, !self.flow.is_read());
         let read = (self.flow.usage(), self.flow.said());
         pricing::answer(call, held, &self.incoming, read, ending);
     }

@@ -82,7 +82,7 @@ impl<'a, I: Io> Whole<'a, I> {
                     false => Err(Unfit::Error),
                 };
             }
-            match self.read_more(client, call).await {
+            match self.read_more(client, call, true).await {
                 More::Some => {}
                 More::Cut => return Err(Unfit::Cut),
                 More::Late => return Err(Unfit::Late),
@@ -105,14 +105,26 @@ impl<'a, I: Io> Whole<'a, I> {
         Ok(())
     }
 
-    /// One more read of the answer, with an eye on the client.
-    async fn read_more(&mut self, client: &mut Client<I::Stream>, call: &mut Call<'_>) -> More {
-        client.timer.arm(call.snapshot.deadlines.between_bytes);
+    /// One more read of the answer, with an eye on the client. `unheard`: it has nothing yet.
+    async fn read_more(
+        &mut self,
+        client: &mut Client<I::Stream>,
+        call: &mut Call<'_>,
+        unheard: bool,
+    ) -> More {
+        let most = call.snapshot.deadlines.half_closed;
         loop {
-            let more = match self.incoming.more(client, call).await {
+            let between = call.snapshot.deadlines.between_bytes;
+            let patience = client.patience(most).filter(|_| unheard);
+            client.timer.arm(patience.map_or(between, |rest| rest.min(between)));
+            let came = self.incoming.more(client, call).await;
+            if matches!(came, Came::Fired) && unheard {
+                client.give_up(most);
+            }
+            let more = match came {
                 Came::Some => More::Some,
                 Came::Cut => More::Cut,
-                Came::Client if client.presence == Presence::Gone => More::ClientGone,
+                Came::Client | Came::Fired if client.presence == Presence::Gone => More::ClientGone,
                 Came::Client => continue,
                 Came::Fired => {
                     Box::pin(self.incoming.cut(client, call)).await;
@@ -138,6 +150,7 @@ impl<'a, I: Io> Whole<'a, I> {
 
     /// Prices it, by what it said it used, else by the rule of its ending.
     pub(super) fn settle(&self, call: &Call<'_>, held: &mut Held, ending: Ending) {
+        pricing::unreadable(held, self.incoming.head.status, self.reply.is_unread());
         pricing::answer(call, held, &self.incoming, (self.reply.usage(), None), ending);
     }
 
@@ -232,7 +245,7 @@ impl<'a, I: Io> Whole<'a, I> {
                     break lost_ending(lost);
                 }
             }
-            match self.read_more(client, call).await {
+            match self.read_more(client, call, false).await {
                 More::Some if self.take_in().is_ok() => {}
                 More::Some | More::Cut => break Ending::UpstreamCut,
                 More::Late => break Ending::Deadline,

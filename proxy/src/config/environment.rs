@@ -1,0 +1,227 @@
+//! A configuration without a file: the providers whose variables are set, as their own SDKs name
+//! them. It is written as the text of a file and compiled like one, so that what holds of a file
+//! holds here; of secrets the text has only the variables' names.
+//!
+//! It deliberately knows no more providers than the built-in prices do: what nobody can price is
+//! configured by someone who says so. Bounds: those of the file.
+
+use super::compile::Config;
+use super::env::Env;
+use super::findings::ConfigErrors;
+use super::snapshot::Host;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
+/// A provider that the environment may have.
+struct Known {
+    /// Its name and its kind.
+    kind: &'static str,
+    /// The variable of its credential.
+    key: &'static str,
+    /// The variable of another place to call it at.
+    base_url: &'static str,
+    /// Where it is called otherwise.
+    home: &'static str,
+}
+
+/// In the order of their numbers.
+const KNOWN: [Known; 2] = [
+    Known {
+        kind: "openai",
+        key: "OPENAI_API_KEY",
+        base_url: "OPENAI_BASE_URL",
+        home: "https://api.openai.com/v1",
+    },
+    Known {
+        kind: "anthropic",
+        key: "ANTHROPIC_API_KEY",
+        base_url: "ANTHROPIC_BASE_URL",
+        home: "https://api.anthropic.com",
+    },
+];
+
+/// The variables that stand for keys of `[listen]`: a container has no file to write them into.
+const LISTEN: [(&str, &str); 2] =
+    [("data", "TOLLGATE_LISTEN_DATA"), ("admin", "TOLLGATE_LISTEN_ADMIN")];
+
+/// What errors and the summary call it.
+pub const ENVIRONMENT: &str = "environment";
+
+/// A variable that says something: compose files set what is not there to nothing.
+fn said(env: &dyn Env, name: &str) -> Option<String> {
+    env.var(name).filter(|value| !value.is_empty())
+}
+
+/// The names of the providers that the environment has, in the order of their numbers.
+pub(super) fn providers(env: &dyn Env) -> Vec<Box<str>> {
+    let there = KNOWN.iter().filter(|known| said(env, known.key).is_some());
+    there.map(|known| known.kind.into()).collect()
+}
+
+/// The configuration of the environment; `None` if it has no provider.
+pub fn from_environment(env: &dyn Env) -> Option<Result<Config, ConfigErrors>> {
+    if providers(env).is_empty() {
+        return None;
+    }
+    let config = super::parse(ENVIRONMENT, &text(env), env);
+    Some(config.and_then(|config| leads_elsewhere(config, env)))
+}
+
+fn text(env: &dyn Env) -> String {
+    let mut text = String::new();
+    // Formatting into a String cannot fail.
+    let _ = writeln!(text, "[listen]");
+    for (key, variable) in LISTEN {
+        if let Some(address) = said(env, variable) {
+            let _ = writeln!(text, "{key} = {} # {variable}", quoted(&address));
+        }
+    }
+    for Known { kind, key, base_url, home } in &KNOWN {
+        if said(env, key).is_none() {
+            continue;
+        }
+        let url = said(env, base_url);
+        let url = quoted(url.as_deref().unwrap_or(home));
+        let _ = write!(
+            text,
+            "\n[[provider]]\nname = \"{kind}\"\nkind = \"{kind}\"\n\
+             base_url = {url} # {base_url}\nmodels = [\"*\"]\n\
+             credentials = [{{ name = \"{key}\", key = \"${{{key}}}\" }}]\n"
+        );
+    }
+    text
+}
+
+/// A text of JSON is one of TOML.
+fn quoted(value: &str) -> String {
+    serde_json::Value::from(value).to_string()
+}
+
+/// Who has pasted a client's lines into this shell has made the gateway its own provider: every
+/// call would go round for ever.
+fn leads_elsewhere(config: Config, env: &dyn Env) -> Result<Config, ConfigErrors> {
+    let here = config.listen_data;
+    let itself = config.snapshot.providers.iter().find(|provider| match &provider.host {
+        Host::Address(address) => is_here(*address, here),
+        Host::Name(name) => name.eq_ignore_ascii_case("localhost") && provider.port == here.port(),
+    });
+    let known = itself.and_then(|provider| KNOWN.iter().find(|k| *k.kind == *provider.name));
+    let Some(known) = known.filter(|known| said(env, known.base_url).is_some()) else {
+        return Ok(config);
+    };
+    let variable = known.base_url;
+    let why = format!("{variable} leads to this gateway itself, {here}: unset it for `serve`");
+    Err(ConfigErrors::whole(ENVIRONMENT, why))
+}
+
+fn is_here(address: SocketAddr, here: SocketAddr) -> bool {
+    let (ip, own) = (address.ip().to_canonical(), here.ip().to_canonical());
+    address.port() == here.port() && (ip == own || own.is_unspecified() && ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+    use std::path::Path;
+
+    struct Variables(&'static [(&'static str, &'static str)]);
+
+    impl Env for Variables {
+        fn var(&self, name: &str) -> Option<String> {
+            let found = self.0.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        }
+
+        fn read_file(&self, _: &Path) -> io::Result<String> {
+            Err(io::ErrorKind::NotFound.into())
+        }
+
+        fn cores(&self) -> usize {
+            1
+        }
+    }
+
+    const HOME: (&str, &str) = ("HOME", "/home/ann");
+    const KEY: (&str, &str) = ("OPENAI_API_KEY", "sk-secret");
+    const PLAIN: (&str, &str) = ("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1");
+
+    fn compiled(variables: &'static [(&'static str, &'static str)]) -> Option<String> {
+        Some(match from_environment(&Variables(variables))? {
+            Ok(config) => {
+                let lines = config.snapshot.providers.iter().map(|provider| {
+                    let (name, at) = (&provider.name, &provider.authority);
+                    format!("{name} {at}{} {}", provider.base_path, provider.serves.join(","))
+                });
+                lines.collect::<Vec<_>>().join("; ")
+            }
+            Err(errors) => errors.to_string(),
+        })
+    }
+
+    #[test]
+    fn a_provider_is_there_if_its_key_is() {
+        assert_eq!(compiled(&[HOME]), None);
+        assert_eq!(compiled(&[HOME, ("OPENAI_API_KEY", "")]), None, "set to nothing");
+        assert_eq!(compiled(&[HOME, PLAIN]), None, "a place without a key");
+        assert_eq!(compiled(&[HOME, KEY, PLAIN]).unwrap(), "openai 127.0.0.1:8000/v1 *");
+        let both = compiled(&[
+            HOME,
+            ("ANTHROPIC_API_KEY", "sk-ant"),
+            ("ANTHROPIC_BASE_URL", "http://10.0.0.7"),
+            KEY,
+            PLAIN,
+        ]);
+        assert_eq!(both.unwrap(), "openai 127.0.0.1:8000/v1 *; anthropic 10.0.0.7 *");
+    }
+
+    #[test]
+    fn without_a_place_of_its_own_a_provider_is_called_at_home_and_over_tls() {
+        for known in &KNOWN {
+            assert!(known.home.starts_with("https://"));
+        }
+        // No roots here: that they are asked for is enough.
+        let refused = compiled(&[HOME, KEY]).unwrap();
+        assert!(refused.contains("root certificates"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_without_a_secret() {
+        for (variables, part) in [
+            (&[HOME, KEY, ("OPENAI_BASE_URL", "ftp://x\"\n")][..], "base_url"),
+            (&[HOME, ("OPENAI_API_KEY", "sk secret"), PLAIN], "OPENAI_API_KEY has a space"),
+            (&[KEY, PLAIN], "STATE_DIRECTORY"),
+            (&[HOME, KEY, PLAIN, ("TOLLGATE_LISTEN_DATA", "here")], "\"data\" in [listen]"),
+        ] {
+            let told = compiled(variables).unwrap();
+            assert!(told.contains(part) && told.starts_with(ENVIRONMENT), "{told}");
+            assert!(!told.contains("secret"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_gateway_is_not_its_own_provider() {
+        let round = |url| {
+            let variables = vec![HOME, KEY, ("OPENAI_BASE_URL", url)];
+            compiled(Box::leak(variables.into_boxed_slice())).unwrap()
+        };
+        for url in ["http://127.0.0.1:4180/v1", "http://localhost:4180/v1"] {
+            assert!(round(url).contains("OPENAI_BASE_URL leads to this gateway itself"), "{url}");
+        }
+        assert!(round("http://127.0.0.1:4182/v1").starts_with("openai "));
+    }
+
+    #[test]
+    fn where_it_listens_can_be_said() {
+        let variables = Variables(&[
+            HOME,
+            KEY,
+            PLAIN,
+            ("TOLLGATE_LISTEN_DATA", "127.0.0.1:5180"),
+            ("TOLLGATE_LISTEN_ADMIN", "127.0.0.1:5181"),
+        ]);
+        let config = from_environment(&variables).unwrap().unwrap();
+        assert_eq!((config.listen_data.port(), config.listen_admin.port()), (5180, 5181));
+        assert_eq!(&*config.file, ENVIRONMENT);
+    }
+}

@@ -1,0 +1,151 @@
+//! The logs of a running node: a line a record, a line a trouble, nothing of a head or a body, and
+//! nobody waits for who reads them.
+
+use crate::program::{Program, ask, chat, folder, get};
+use crate::serve::{KEY, Served, serve_in};
+use loadtest::standin::{Config, Standin};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::io::PipeReader;
+use std::process::Stdio;
+
+/// A text of a head and one of a body that must not be found again.
+const HEADER: &str = "zebra-in-a-header";
+const PROMPT: &str = "zebra-in-a-prompt";
+
+fn marked(path: &str, model: &str, stream: bool) -> String {
+    let body = format!(
+        "{{\"model\":\"{model}\",\"max_tokens\":9,\"stream\":{stream},\
+         \"messages\":[{{\"role\":\"user\",\"content\":\"{PROMPT}\"}}]}}"
+    );
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\nx-mine: {HEADER}\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[test]
+fn each_record_is_a_line_of_the_access_log() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let folder = folder("logs-access");
+    let log = "[log]\naccess = \"file:access.log\"\n";
+    let mut served = serve_in(&folder, log, &standin, "auto", &["--no-pin"]);
+    let path = folder.join("access.log");
+    let first = ask(served.data, &marked("/v1/chat/completions", "ok", false));
+    assert!(first.starts_with("HTTP/1.1 200 "), "{first}");
+    // It is written as it happens; whoever rotates it moves it away.
+    while std::fs::read_to_string(&path).expect("it is there").is_empty() {}
+    std::fs::rename(&path, folder.join("access.log.1")).unwrap();
+    let whole = ask(served.data, &marked("/v1/chat/completions", "stream-3", true));
+    assert!(whole.contains("data: [DONE]"), "{whole}");
+    assert!(ask(served.data, &marked("/v1/chat/completions", "s429", false)).contains("429"));
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.wait(), Some(0));
+    assert!(served.program.out.wait_for_end().is_empty(), "the output is not the log's");
+
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("it is there");
+    let lines = read("access.log.1") + &read("access.log");
+    assert!(!lines.contains("zebra") && !lines.contains(KEY), "{lines}");
+    assert_eq!((read("access.log.1").lines().count(), lines.lines().count()), (1, 3));
+    let records: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    for (record, (model, stream, status, ending)) in records.iter().zip([
+        ("ok", false, 200, "succeeded"),
+        ("stream-3", true, 200, "succeeded"),
+        ("s429", false, 429, "upstream_error"),
+    ]) {
+        for (field, value) in [
+            ("key", Value::from("tests")),
+            ("key_id", 1.into()),
+            ("route", "chat_completions".into()),
+            ("dialect", "chat".into()),
+            ("provider", "standin".into()),
+            ("model", model.into()),
+            ("stream", stream.into()),
+            ("status", status.into()),
+            ("ending", ending.into()),
+            ("attempts", 1.into()),
+            ("fallbacks", 0.into()),
+        ] {
+            assert_eq!(record[field], value, "{field} of {record}");
+        }
+        let request_id = record["request_id"].as_str().expect("an id");
+        assert!([&first, &whole].iter().any(|a| a.contains(request_id)) || status == 429);
+        for number in ["duration_ms", "first_content_us", "cost_picousd", "overhead_us"] {
+            assert!(record[number].is_u64(), "{number} of {record}");
+        }
+        assert!(record["tokens"]["output"].is_u64());
+    }
+    assert!(records[0]["first_content_us"].as_u64() > Some(0));
+}
+
+#[test]
+fn trouble_is_told_by_its_category_and_no_storm_fills_the_log() {
+    const CALLS: usize = 40;
+    let standin = Standin::start(Config::default()).unwrap();
+    let folder = folder("logs-trouble");
+    let Served { mut program, data, .. } = serve_in(&folder, "", &standin, "auto", &["--no-pin"]);
+    for _ in 0..CALLS {
+        let answer = ask(data, &marked("/v1/chat/completions", "s429", false));
+        assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+    }
+    assert!(ask(data, &marked("/v1/chat/completions", "ok", false)).starts_with("HTTP/1.1 200 "));
+    program.signal(Signal::TERM);
+    assert_eq!(program.wait(), Some(0));
+    let said = program.err.wait_for_end();
+    let errors: Vec<&String> = said.iter().filter(|line| line.starts_with("error ")).collect();
+    let mut counted = 0;
+    for line in &errors {
+        let rest = line.strip_prefix("error       upstream_limited ").expect("the only trouble");
+        match rest.strip_prefix("more=") {
+            Some(more) => counted += more.parse::<usize>().expect("a number"),
+            None => {
+                assert!(rest.starts_with("provider=standin attempt=1 request=tgr_"), "{line}");
+                assert!(rest.contains(" ending=upstream_error status=429 ms="), "{line}");
+                counted += 1;
+            }
+        }
+    }
+    assert_eq!(counted, CALLS, "{errors:#?}");
+    assert!(!said.join("\n").contains("zebra"), "{said:#?}");
+}
+
+#[test]
+fn a_reader_of_the_access_log_that_takes_nothing_costs_it_lines_and_calls_nothing() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let folder = folder("logs-slow");
+    let (unread, program, [admin, data]) = with_unread_output(&folder, &standin);
+    let mut program = program;
+    let mut calls = 0;
+    while get(admin, "/metrics").contains("\ntollgate_log_lines_lost_total 0\n") {
+        for _ in 0..20 {
+            assert!(ask(data, &chat(KEY, "ok")).starts_with("HTTP/1.1 200 "));
+        }
+        calls += 20;
+        assert!(calls < 50_000, "nothing is lost, and nobody reads");
+    }
+    assert!(get(admin, "/metrics").contains("\ntollgate_records_lost_total 0\n"));
+    program.signal(Signal::TERM);
+    assert_eq!(program.wait(), Some(0));
+    let said = program.err.wait_for_end().join("\n");
+    assert!(said.contains("warning     nobody reads the records"), "{said}");
+    drop(unread);
+}
+
+/// A node whose access log goes to an output that stays open and unread.
+fn with_unread_output(
+    folder: &std::path::Path,
+    standin: &Standin,
+) -> (PipeReader, Program, [std::net::SocketAddr; 2]) {
+    crate::serve::write_usual(folder, "[log]\naccess = \"stdout\"\n", standin);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let mut command = crate::program::tollgate(folder, &["serve", "--no-pin"]);
+    command.stdout(writer).stderr(Stdio::piped());
+    let mut program = Program::adopt(command);
+    let address = |text: String| text.replace("http://", "").parse().expect("an address");
+    let admin = address(program.err.wait_for("admin"));
+    let data = address(program.err.wait_for("data"));
+    program.err.wait_for("ready");
+    (reader, program, [admin, data])
+}
