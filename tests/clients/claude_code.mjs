@@ -199,8 +199,8 @@ async function why() {
   if (!ids.at(-1)) return "the transcript has no id";
   const shown = await run(TOLLGATE_BINARY, ["ledger", "show", "--config", CONFIG, ids.at(-1)],
     { env: { PATH: process.env.PATH, STANDIN_KEY: "unused" } });
-  const reason = /^.*budget.*$/m.exec(shown.out)?.[0].trim().replace(/\s+/g, " ");
-  return `show: exit ${shown.code} ${reason ?? digest(shown.out)}`;
+  const reason = /^why .*$/m.exec(shown.out)?.[0].replace(/\s+/g, " ");
+  return `show: exit ${shown.code} ${reason ?? `no reason ${digest(shown.out)}`}`;
 }
 
 // A key that may spend a dollar, and a model that calls tools for ever at thirty cents a call.
@@ -209,7 +209,7 @@ async function budget() {
   const refused = "API Error: 402 The total budget of this API key has no room for this call*";
   const given = ["--allowedTools", "Bash"];
   await check("a dollar stops it",
-    `exit 1 turns=4 ${refused} x3 stream:200:* stream:200:* stream:200:* show: exit 0 *budget*`,
+    `exit 1 turns=4 ${refused} x3 stream:200:* stream:200:* stream:200:* show: exit 0 why the budget: *`,
     async () => `${await told("claude-sonnet-4-5", { key: BUDGET_KEY, given })} ${await why()}`, only);
   await check("the next one is stopped at once", `exit 1 turns=1 ${refused} x0`,
     () => told("claude-sonnet-4-5", { key: BUDGET_KEY, given }), only);

@@ -125,6 +125,8 @@ node_clients() {
   [[ $mode == all ]] || return 0
   if "$claude" --version >"$scratch/claude.log" 2>&1; then
     client claude-code node "$packages/claude_code.mjs" "$claude"
+    client docs-claude env PATH="$packages/node_modules/.bin:$PATH" HOME="$scratch/docs-claude" \
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 DISABLE_AUTOUPDATER=1 bash "$here/docs.sh" claude
   else
     order+=(claude-code)
     skip claude-code "its program does not start: $(head -c 200 "$scratch/claude.log")"
