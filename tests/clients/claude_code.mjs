@@ -152,7 +152,7 @@ async function errors() {
 
 async function brokenStreams() {
   const lost = "exit 1 turns=1 *";
-  const cut = differs("told", `${lost} x4 *`, `${lost} 502 The upstream broke off its answer. x3 *`);
+  const cut = differs("told", `${lost} x4 *`, `${lost} 502 The upstream broke off * x3 *`);
   await check("cut stream", cut, () => told("stream-cut-3"));
   await check("reset stream", cut, () => told("stream-rst-3"));
   // The whole answer that it asks for at last breaks off too.
@@ -177,14 +177,16 @@ async function discovery() {
     const forms = asks.split(" ").map((request) => request.replace(/:.*/, ""));
     return `${said} asks for ${forms.sort().join(", ")}`;
   });
-  await check("burst of count_tokens", "exit 0 of a context: all of * counts answered", async () => {
+  const burst = "exit 0 of a context: all of * counts answered";
+  await check("burst of count_tokens", burst, async () => {
     const ended = await claude(MODEL, { prompt: "/context" });
     const result = resultOf(ended);
     const entries = await tally();
     const counts = entries.filter((entry) => entry.path.includes("/count_tokens"));
     const well = counts.length > 10 && counts.every((entry) => entry.status === 200);
     const shown = /## Context Usage/.test(result.result) ? "of a context" : result.result;
-    return `exit ${ended.code} ${shown}: ${well ? "all" : "not all"} of ${counts.length} counts answered`;
+    const all = well ? "all" : "not all";
+    return `exit ${ended.code} ${shown}: ${all} of ${counts.length} counts answered`;
   });
 }
 
@@ -208,11 +210,13 @@ async function budget() {
   const only = { only: "through" };
   const refused = "API Error: 402 The total budget of this API key has no room for this call*";
   const given = ["--allowedTools", "Bash"];
+  const asked = { key: BUDGET_KEY, given };
+  const served = "x3 stream:200:* stream:200:* stream:200:*";
   await check("a dollar stops it",
-    `exit 1 turns=4 ${refused} x3 stream:200:* stream:200:* stream:200:* show: exit 0 why the budget: *`,
-    async () => `${await told("claude-sonnet-4-5", { key: BUDGET_KEY, given })} ${await why()}`, only);
+    `exit 1 turns=4 ${refused} ${served} show: exit 0 why the budget: *`,
+    async () => `${await told("claude-sonnet-4-5", asked)} ${await why()}`, only);
   await check("the next one is stopped at once", `exit 1 turns=1 ${refused} x0`,
-    () => told("claude-sonnet-4-5", { key: BUDGET_KEY, given }), only);
+    () => told("claude-sonnet-4-5", asked), only);
   await check("and asked once", "5 records, 2 of them refused budget_exceeded", async () => {
     const tail = await run(TOLLGATE_BINARY,
       ["ledger", "tail", "--config", CONFIG, "--key", "dollar", "--json"],
