@@ -56,7 +56,7 @@ impl Socket {
         let tls = trust.session(whom)?;
         let mut session = Box::new(Session { tls, sealed: 0 });
         match session.flush(&stream) {
-            Err(error) if !waits(&error) => return Err(error),
+            Err(error) if !waits(&error) => Err(error),
             Ok(()) | Err(_) => Ok(Socket { stream, session: Some(session) }),
         }
     }

@@ -2,6 +2,7 @@
 //! before the deadline, and a second signal settles what it cuts.
 
 use crate::kill::{KEY, home, ledger, serve};
+use crate::over::Over;
 use crate::program::{Program, connect, get, tollgate};
 use loadtest::standin::{Config, Standin};
 use rustix::process::Signal;
@@ -49,7 +50,7 @@ fn started(
     standin: &Standin,
     deadlines: &str,
 ) -> (crate::kill::Home, Program, SocketAddr) {
-    let home = home(name, standin.addr(), &[LONG, "hang", "stream-giant-8000"]);
+    let home = home(name, Over::Tcp, standin.addr(), &[LONG, "hang", "stream-giant-8000"]);
     let path = home.folder.join("tollgate.toml");
     let text = std::fs::read_to_string(&path).expect("it is there");
     std::fs::write(&path, format!("{text}\n[deadlines]\n{deadlines}\n"))
