@@ -65,6 +65,7 @@ standin_ready() {
 }
 
 start_standin() {
+  : >"$scratch/standin.out"
   "$STANDIN_BINARY" --scenarios "$here/scenarios" \
     >"$scratch/standin.out" 2>"$scratch/standin.err" &
   standin_pid=$!
@@ -82,9 +83,11 @@ data = "127.0.0.1:$data_port"
 admin = "127.0.0.1:$admin_port"
 
 # None of the pool's connections may end by age while a check counts those that end; a heartbeat
-# has to come before a client's patience of two seconds is over.
+# has to come before a client's patience of two seconds is over, and a client that closes its
+# socket has to be taken for gone while the check of it looks.
 [deadlines]
 pooled = "1h"
+half_closed = "1s"
 heartbeat = "1s"
 
 # A client that retries is to be seen retrying, and no call may change what the next one gets.
