@@ -32,10 +32,11 @@ for argument in "$@"; do
 done
 
 scratch="$(mktemp -d)"
-parts=()
+# What runs beside this, by name; what has been waited for is no longer in it.
+declare -A part_of=()
 end_everything() {
   local pid
-  for pid in "${parts[@]}"; do
+  for pid in "${part_of[@]}"; do
     kill "$pid" 2>/dev/null || true
   done
   wait 2>/dev/null || true
@@ -73,13 +74,11 @@ skip() {
 
 # client NAME COMMAND…: starts its checks beside what runs already.
 order=()
-declare -A part_of=()
 client() {
   order+=("$1")
   mkdir -p "$scratch/$1"
   SCRATCH="$scratch" MODE="$mode" TOLLGATE_BINARY="$tollgate" STANDIN_BINARY="$standin" \
     bash "$here/pair.sh" "$@" 2>>"$scratch/$1/errors" &
-  parts+=($!)
   part_of[$1]=$!
 }
 
@@ -133,9 +132,17 @@ node_clients() {
   fi
 }
 
-# language NAME PID: starts its clients once its packages are there.
+# until_ended NAME: its exit code.
+until_ended() {
+  local code=0
+  wait "${part_of[$1]}" || code=$?
+  unset "part_of[$1]"
+  return "$code"
+}
+
+# language NAME: starts its clients once its packages are there.
 language() {
-  if wait "$2"; then
+  if until_ended "install-$1"; then
     "$1_clients"
   else
     order+=("$1")
@@ -222,16 +229,15 @@ show_faults() {
 command -v curl >/dev/null || { echo "curl is missing" >&2; exit 2; }
 binaries
 install_python &
-python=$!
+part_of[install-python]=$!
 install_node &
-node=$!
-parts+=("$python" "$node")
+part_of[install-node]=$!
 client curl bash "$here/curl.sh"
 client docs-curl bash "$here/docs.sh" sh
-language python "$python"
-language node "$node"
+language python
+language node
 for name in "${!part_of[@]}"; do
-  wait "${part_of[$name]}" ||
+  until_ended "$name" ||
     printf '%s\tpair\tthrough\truns to its end\tended early\n' "$name" >>"$scratch/$name/results"
 done
 table || { show_faults; exit 1; }
