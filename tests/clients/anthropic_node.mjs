@@ -3,7 +3,7 @@
 
 import Anthropic from "@anthropic-ai/sdk";
 import {
-  ALL, HELLO, LARGE, PIXEL, SHORT_MS, SIDE, checksOf, differs, digest, textOf,
+  ALL, BROKE_KEY, HELLO, LARGE, PIXEL, SHORT_MS, SIDE, checksOf, differs, digest, textOf,
 } from "./checks.mjs";
 
 // Each side asks for scenarios of its own that count requests.
@@ -182,6 +182,8 @@ async function ownErrors() {
   const only = { only: "through" };
   await check("wrong key", "AuthenticationError 401 type=authentication_error message#* x0 up=-",
     () => create(MODEL, { key: "wrong" }), only);
+  await check("spent budget", "PaymentRequiredError 402 type=* message#* x0 up=-",
+    () => create(MODEL, { maxRetries: 2, key: BROKE_KEY }), only);
   await check("unknown model", "NotFoundError 404 type=not_found_error message#* x0 up=-",
     () => create("nobody-serves-this", { maxRetries: 2 }), only);
   await check("model of the other dialect",

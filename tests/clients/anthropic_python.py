@@ -8,7 +8,8 @@ import anthropic
 import httpx2
 from anthropic import Anthropic
 from checks import (
-    ALL, HELLO, LARGE, PATIENT_S, PIXEL, SHORT_S, SIDE, Checks, differs, digest, text_of,
+    ALL, BROKE_KEY, HELLO, LARGE, PATIENT_S, PIXEL, SHORT_S, SIDE, Checks, differs, digest,
+    text_of,
 )
 
 # Each side asks for scenarios of its own that count requests.
@@ -142,7 +143,8 @@ def errors():
         check(f"{status}", told, lambda: create(f"s{status}", 2))
         if tries == 1:
             check(f"{status} to a stream", told, lambda: stream(f"s{status}", 2))
-    wrong = differs("credential", "AuthenticationError 401 type=authentication_error message#* x1 up=*",
+    wrong = differs("credential",
+                    "AuthenticationError 401 type=authentication_error message#* x1 up=*",
                     "InternalServerError 502 type=api_error message#* x1 up=*")
     check("401", wrong, lambda: create("s401", 2))
     used_up = "PaymentRequiredError 402 type=billing_error message#* x1 up=*"
@@ -195,6 +197,8 @@ def own_errors():
     unknown = "NotFoundError 404 type=not_found_error message#* x0 up=-"
     other = "BadRequestError 400 type=invalid_request_error message#* x0 up=-"
     own("wrong key", wrong, lambda: create("claude-haiku-4-5", key="wrong"))
+    spent = "PaymentRequiredError 402 type=* message#* x0 up=-"
+    own("spent budget", spent, lambda: create("claude-haiku-4-5", 2, key=BROKE_KEY))
     own("unknown model", unknown, lambda: create("nobody-serves-this", 2))
     own("model of the other dialect", other, lambda: create("fast", 2))
 

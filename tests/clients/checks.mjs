@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import http from "node:http";
 
-export const { SIDE, STANDIN } = process.env;
+export const { SIDE, STANDIN, BROKE_KEY } = process.env;
 export const ALL = process.env.MODE === "all";
 export const HELLO = [{ role: "user", content: "hello" }];
 // What the stand-in fills its answers with.

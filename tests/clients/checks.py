@@ -13,6 +13,7 @@ import time
 import urllib.parse
 
 SIDE = os.environ["SIDE"]
+BROKE_KEY = os.environ["BROKE_KEY"]
 ALL = os.environ["MODE"] == "all"
 STANDIN = os.environ["STANDIN"]
 HELLO = [{"role": "user", "content": "hello"}]

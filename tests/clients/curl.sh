@@ -56,7 +56,8 @@ check() {
   [[ $sides == both || $sides == "$SIDE" ]] || return 0
   clear
   got="$(call "$@")"
-  printf 'curl\t%s\t%s\t%s\t%s %s\n' "$name" "$SIDE" "$expected" "$got" "$(received)"
+  printf 'curl\t%s\t%s\t%s\t%s %s\t%s\n' "$name" "$SIDE" "$expected" "$got" "$(received)" \
+    "${why:-}"
 }
 
 said() { printf 'curl\t%s\t%s\t%s\t%s\n' "$1" "$SIDE" "$2" "$3"; }
@@ -166,8 +167,8 @@ cut='curl error 18' first='200 code=overloaded message'
 if [[ $SIDE == through ]]; then
   cut='200 code=upstream_cut message' first='503 code=overloaded message'
 fi
-asked both "cut stream" "$cut x1 up=*" stream-cut-3
-asked both "error as the first event" "$first x1 up=*" stream-err-first
+why=told asked both "cut stream" "$cut x1 up=*" stream-cut-3
+why=status asked both "error as the first event" "$first x1 up=*" stream-err-first
 unasked "stream that asks for no usage" "$whole x1"
 messages both "message" "$whole x1 up=*" "{\"model\":\"ok\",\"max_tokens\":9,$hello}"
 messages both "stream of a message" "$whole x1 up=*" \

@@ -3,7 +3,7 @@
 
 import OpenAI from "openai";
 import {
-  ALL, HELLO, LARGE, PIXEL, SHORT_MS, SIDE, checksOf, differs, digest, textOf,
+  ALL, BROKE_KEY, HELLO, LARGE, PIXEL, SHORT_MS, SIDE, checksOf, differs, digest, textOf,
 } from "./checks.mjs";
 
 // Each side asks for scenarios of its own that count requests.
@@ -39,8 +39,8 @@ function ofError(error) {
 
 const check = checksOf("openai-node", ofError);
 const tokensOf = (usage) => (usage ? `${usage.prompt_tokens}+${usage.completion_tokens}` : null);
-const callsOf = (calls) =>
-  calls.map((call) => ` ${call.id} ${call.function.name}#${digest(call.function.arguments)}`).join("");
+const callOf = ({ id, function: called }) => ` ${id} ${called.name}#${digest(called.arguments)}`;
+const callsOf = (calls) => calls.map(callOf).join("");
 
 function clientOf({ maxRetries = 0, timeout = 20_000, apiKey } = {}) {
   return new OpenAI({ maxRetries, timeout, ...(apiKey && { apiKey }) });
@@ -72,8 +72,8 @@ async function stream(model, { tools, usage, leaveAfterMs, ...options } = {}) {
       }
     }
   }
-  const left = signal?.aborted ? " left" : "";
-  return `${finish} ${textOf(text)} chunks=${count}${callsOf(calls)} tokens=${tokensOf(tokens)}${left}`;
+  const seen = `${finish} ${textOf(text)} chunks=${count}${callsOf(calls)}`;
+  return `${seen} tokens=${tokensOf(tokens)}${signal?.aborted ? " left" : ""}`;
 }
 
 async function models() {
@@ -197,6 +197,8 @@ async function ownErrors() {
   const only = { only: "through" };
   await check("wrong key", "AuthenticationError 401 code=invalid_api_key message#* x0 up=-",
     () => chat("ok", { apiKey: "wrong" }), only);
+  await check("spent budget", "APIError 402 code=budget_exceeded message#* x0 up=-",
+    () => chat("ok", { maxRetries: 2, apiKey: BROKE_KEY }), only);
   await check("unknown model", "NotFoundError 404 code=model_not_found message#* x0 up=-",
     () => chat("nobody-serves-this", { maxRetries: 2 }), only);
 }

@@ -14,11 +14,9 @@ scratch="$SCRATCH/$name"
 readonly here name scratch
 mkdir -p "$scratch"
 
-# The example key of README.md, and one that may spend a dollar; the digests of both.
-readonly key=tg-example-key budget_key=tg-example-key-of-a-dollar
-readonly digest=25aeda2f87ab9341ed6436c2232885d8d196ad8c01718a188b8f0a15f881fcf0
-budget_digest="$(printf %s "$budget_key" | sha256sum | cut -d' ' -f1)"
-readonly budget_digest
+# The example key of README.md, one that may spend a dollar, one that may spend nothing.
+readonly key=tg-example-key budget_key=tg-example-key-of-a-dollar broke_key=tg-example-key-of-none
+digest() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
 # Ports are tried below the range the kernel hands out by itself.
 readonly port_first=10000 port_count=20000 port_tries=10
 # A start takes milliseconds; a loaded machine gets 20 s of 0.1 s polls.
@@ -67,6 +65,7 @@ standin_ready() {
 }
 
 start_standin() {
+  : >"$scratch/standin.out"
   "$STANDIN_BINARY" --scenarios "$here/scenarios" \
     >"$scratch/standin.out" 2>"$scratch/standin.err" &
   standin_pid=$!
@@ -84,9 +83,11 @@ data = "127.0.0.1:$data_port"
 admin = "127.0.0.1:$admin_port"
 
 # None of the pool's connections may end by age while a check counts those that end; a heartbeat
-# has to come before a client's patience of two seconds is over.
+# has to come before a client's patience of two seconds is over, and a client that closes its
+# socket has to be taken for gone while the check of it looks.
 [deadlines]
 pooled = "1h"
+half_closed = "1s"
 heartbeat = "1s"
 
 # A client that retries is to be seen retrying, and no call may change what the next one gets.
@@ -117,12 +118,22 @@ fast = "standin/ok"
 
 [[key]]
 name = "clients"
-sha256 = "$digest"
+sha256 = "$(digest "$key")"
 
 [[key]]
 name = "dollar"
-sha256 = "$budget_digest"
+sha256 = "$(digest "$budget_key")"
 budget_total = "1.00"
+
+[[key]]
+name = "broke"
+sha256 = "$(digest "$broke_key")"
+budget_total = "0.00"
+
+# For the models of the stand-in, which no list knows: without a price no budget lets them pass.
+[price.fallback]
+input = 1000000
+output = 1000000
 TOML
 }
 
@@ -158,8 +169,9 @@ checks() {
   local side="$1" base="$2"
   shift 2
   OPENAI_BASE_URL="$base/v1" OPENAI_API_KEY="$key" ANTHROPIC_BASE_URL="$base" \
-    ANTHROPIC_AUTH_TOKEN="$key" BUDGET_KEY="$budget_key" STANDIN="http://$provider" \
-    CONFIG="$scratch/tollgate.toml" FOLDER="$scratch" SIDE="$side" no_proxy='*' NO_PROXY='*' \
+    ANTHROPIC_AUTH_TOKEN="$key" BUDGET_KEY="$budget_key" BROKE_KEY="$broke_key" \
+    STANDIN="http://$provider" CONFIG="$scratch/tollgate.toml" FOLDER="$scratch" SIDE="$side" \
+    no_proxy='*' NO_PROXY='*' \
     timeout --foreground "$client_limit" "$@" </dev/null \
     >>"$scratch/results" 2>>"$scratch/errors" &
   client_pid=$!

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use serde_json::Value;
 
 use super::{End, LIMIT, connect, read_answer, read_to_end, standin};
-use crate::standin::{Dialect, Entry, Standin};
+use crate::standin::{Config, Dialect, Entry, Standin};
 use crate::wire::{BodyReader, Framing, Head};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -313,6 +313,31 @@ fn tool_calls_are_the_same_whole_and_streamed() {
                 .find_map(Value::as_str);
             let asks = ["tool_calls", "tool_use"].contains(&reason.unwrap());
             assert_eq!(asks, count > 0, "{model} {path}");
+        }
+    }
+}
+
+#[test]
+fn the_tool_and_its_input_can_be_given() {
+    let scenario =
+        |body: &str| format!("[[scenario]]\nname = \"x\"\nabout = \"a\"\nsteps = [{{ {body} }}]");
+    let given = "calls = 2, tool = \"Bash\", input = '{\"command\":\"é 雨\"}'";
+    for body in [
+        format!("stream = {{ events = 1, tools = 5, finish-reason = \"tool_calls\", {given} }}"),
+        format!("answer = {{ body = {{ completion = {{ {given} }} }} }}"),
+    ] {
+        let config = Config { scenarios: vec![scenario(&body)], ..Config::default() };
+        let standin = Standin::start(config).unwrap();
+        for path in [CHAT, MESSAGES] {
+            let streamed = streamed_calls(&stream(&standin, path, "x", true).0);
+            let mut client = connect(&standin);
+            client.write_all(&request(path, "x", "", "")).unwrap();
+            let answer: Value = serde_json::from_slice(&read_answer(&mut client).2).unwrap();
+            assert_eq!(whole_calls(&answer), streamed, "{body}");
+            assert_eq!(streamed.len(), 2, "{body}");
+            for (_, name, input) in &streamed {
+                assert_eq!((name.as_str(), &input["command"]), ("Bash", &Value::from("é 雨")));
+            }
         }
     }
 }
