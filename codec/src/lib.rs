@@ -1,4 +1,4 @@
-//! Bytes to meaning: HTTP/1, JSON, SSE, trace context. No I/O, no clock; depends on nothing of ours.
+//! Bytes to meaning: HTTP/1, JSON, SSE, trace context. No I/O, no clock; knows nothing of ours.
 
 pub mod http1;
 pub mod json;

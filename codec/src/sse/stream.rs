@@ -116,8 +116,8 @@ impl StreamScan {
             && !(self.splitter.awaits_line_feed() && rest.first() == Some(&b'\n'))
     }
 
-    /// Whether the event in progress is certain to be the usage chunk of a chat stream, though it is
-    /// not whole: its list of choices was empty, and usage has come.
+    /// Whether the event in progress is certain to be the usage chunk of a chat stream, though not
+    /// whole: its list of choices was empty, and usage has come.
     #[must_use]
     pub fn is_in_usage(&self) -> bool {
         let facts = self.event.facts();

@@ -1,6 +1,5 @@
-//! One connection: reads requests, plays their scripts one after the other, in order. While a
-//! script waits nothing is read, so a peer that pipelines without end meets back-pressure. Bound:
-//! one request and one read of `SCRATCH_BYTES` are held.
+//! One connection: reads requests, plays their scripts one after the other. While a script waits
+//! nothing is read: a peer that pipelines meets back-pressure. Bound: one request, one read.
 
 use std::io::ErrorKind;
 use std::rc::Rc;

@@ -1,6 +1,7 @@
-//! TLS for the load and the stand-in: [`Socket`] is a connection that is plain or secured, [`Papers`]
-//! are a CA's certificate and one that it signed, [`Identity`] and [`Trust`] who is shown and who is
-//! believed. By rustls' own buffered connections, so that nothing of the gateway's adapter is in it.
+//! TLS for the load and the stand-in: [`Socket`] is a connection that is plain or secured,
+//! [`Papers`] are a CA's certificate and one that it signed, [`Identity`] and [`Trust`] who is
+//! shown and who is believed. By rustls' own buffered connections, so that nothing of the gateway's
+//! adapter is in it.
 //!
 //! One version, one cipher and one group (TLS 1.3, AES-128-GCM, X25519): whoever stands between two
 //! of us has no choice, so two servers are compared over the same. Certificates have P-256 keys.

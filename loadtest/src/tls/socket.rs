@@ -1,9 +1,9 @@
 //! A connection that is plain or secured, read and written like a non-blocking TCP stream on a
 //! level-triggered poller.
 //!
-//! Two rules make that so. A write that would block has to be repeated with the same bytes: they are
-//! sealed already, and count as written once the network has them. A read is given [`READ_MIN`] of
-//! room, which is more than one read of the network can bring, so nothing is left behind that no
+//! Two rules make that so. A write that would block has to be repeated with the same bytes: they
+//! are sealed already, and count as written once the network has them. A read is given [`READ_MIN`]
+//! of room, which is more than one read of the network can bring, so nothing is left behind that no
 //! event will tell of. An end of the connection that was not said is an error; an end is said by
 //! [`Socket::end`] alone.
 

@@ -189,13 +189,13 @@ mod tests {
     fn what_is_wrong_is_told_without_a_secret() {
         for (variables, part) in [
             (&[HOME, KEY, ("OPENAI_BASE_URL", "ftp://x\"\n")][..], "base_url"),
-            (&[HOME, ("OPENAI_API_KEY", "sk secret"), PLAIN], "OPENAI_API_KEY has a space"),
+            (&[HOME, ("OPENAI_API_KEY", "sk zebra"), PLAIN], "OPENAI_API_KEY has a space"),
             (&[KEY, PLAIN], "STATE_DIRECTORY"),
             (&[HOME, KEY, PLAIN, ("TOLLGATE_LISTEN_DATA", "here")], "\"data\" in [listen]"),
         ] {
             let told = compiled(variables).unwrap();
             assert!(told.contains(part) && told.starts_with(ENVIRONMENT), "{told}");
-            assert!(!told.contains("secret"), "{told}");
+            assert!(!told.contains("sk-secret") && !told.contains("zebra"), "{told}");
         }
     }
 

@@ -167,8 +167,13 @@ impl Refusal {
     /// Limits of the key.
     fn limit_face(self) -> Option<Face> {
         Some(match self {
-            Refusal::KeyDisabled => face(403, "key_revoked", "This API key is switched off."),
-            Refusal::KeyExpired => face(403, "key_expired", "This API key has expired."),
+            Refusal::KeyDisabled => Face {
+                never_retry: true,
+                ..face(403, "key_revoked", "This API key is switched off.")
+            },
+            Refusal::KeyExpired => {
+                Face { never_retry: true, ..face(403, "key_expired", "This API key has expired.") }
+            }
             Refusal::ModelNotAllowed => Face {
                 param: Some("model"),
                 ..face(403, "model_not_allowed", "This API key may not use this model.")
@@ -228,10 +233,13 @@ impl Refusal {
                 param: Some("model"),
                 ..face(400, "model_missing", "The request names no model.")
             },
-            Refusal::InvalidApiKey => {
-                face(401, "invalid_api_key", "The API key is missing or not known here.")
+            Refusal::InvalidApiKey => Face {
+                never_retry: true,
+                ..face(401, "invalid_api_key", "The API key is missing or not known here.")
+            },
+            Refusal::KeyRevoked => {
+                Face { never_retry: true, ..face(403, "key_revoked", "This API key was revoked.") }
             }
-            Refusal::KeyRevoked => face(403, "key_revoked", "This API key was revoked."),
             Refusal::ModelNotFound => Face {
                 param: Some("model"),
                 ..face(404, "model_not_found", "No route serves this model.")

@@ -3,48 +3,26 @@
 //!
 //! So many failures within the window open it, if no more calls went well to their end since the
 //! first of them; open, nothing passes; after that one call passes as its *probe*, and if it goes
-//! well the breaker closes by a *slow start*: a share of the calls that grows from a tenth to all of
-//! them, of which the first failure opens it again. A call that has no other candidate is not
-//! counted among the share: refusing it would help nobody.
+//! well the breaker closes by a *slow start*: a share of the calls that grows from a tenth to all,
+//! of which the first failure opens it again. A call that has no other candidate is not counted
+//! among the share: refusing it would help nobody.
 //!
-//! The window is counted in eighths, so a failure is forgotten after seven to eight of them:
-//! never too late, at most an eighth too early. Good ends are counted only while there are
-//! failures, and [`GOOD_EACH`] of them for each failure empty the word: what an upstream in good
-//! health costs is a read. A probe of which nothing is heard for as long as a breaker stays open is
-//! taken for lost, and another one may go.
+//! How they are counted is [`counted`]. A probe of which nothing is heard for as long as a breaker
+//! stays open is taken for lost, and another one may go.
 //!
-//! Time is in milliseconds of the monotonic clock that all shards share. Bounds:
-//! [`FAILURES_MAX`]; a count that is full halves all of them, which leaves their relation; slices
-//! are numbered by 20 bits, so that a word left alone for days may be taken for one of now: it has
-//! a few failures more then.
+//! Time is in milliseconds of the monotonic clock that all shards share.
+
+mod counted;
+
+pub use counted::FAILURES_MAX;
 
 use super::fault::Health;
 use super::gate::{At, Gate, Pass, Report, Standing};
 use crate::exchange::breaker::{BreakerRules, BreakerWord};
 use crate::exchange::plan::Candidate;
-
-/// The most failures that can be asked for: what a slice of four bits counts.
-pub const FAILURES_MAX: u8 = 15;
+use counted::Counted;
 
 const NS_PER_MS: u64 = 1_000_000;
-
-/// Slices of the window.
-const SLICES: u64 = 8;
-const SLICE_BITS: u64 = 4;
-const COUNTS: u64 = (1 << (SLICES * SLICE_BITS)) - 1;
-const SLICE_NUMBER: u64 = (1 << 20) - 1;
-
-/// All counts of failures, halved.
-const HALVES: u64 = 0x7777_7777;
-
-/// Good ends are counted above the slices, up to this.
-const GOOD_AT: u64 = SLICES * SLICE_BITS;
-const GOOD_BITS: u64 = 10;
-const GOOD_MAX: u64 = (1 << GOOD_BITS) - 1;
-
-/// Good ends for each failure after which the failures are forgotten: an upstream that fails less
-/// often is in no trouble, and its word is not to be written on and on.
-const GOOD_EACH: u64 = 64;
 
 /// The kind of state is in the two highest bits; below them a time, or slices.
 const KIND_AT: u32 = 62;
@@ -65,17 +43,6 @@ enum State {
     Probing { since: u64 },
     /// The probe went well then.
     Warming { since: u64 },
-}
-
-/// What is counted while calls pass.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counted {
-    /// The number of the newest slice.
-    slice: u64,
-    /// Failures, a few bits a slice, the newest lowest.
-    failures: u64,
-    /// Calls that went well to their end.
-    good: u64,
 }
 
 /// What a breaker lets through.
@@ -146,8 +113,8 @@ pub fn failed(word: u64, probe: bool, now_ms: u64, rules: &BreakerRules) -> Opti
         {
             open
         }
-        State::Warming { .. } => Counted::default().failed(now_ms, rules),
-        State::Closed(counted) => counted.failed(now_ms, rules),
+        State::Warming { .. } => fell(Counted::default(), now_ms, rules),
+        State::Closed(counted) => fell(counted, now_ms, rules),
     };
     Some(next.word())
 }
@@ -180,68 +147,17 @@ pub fn released(word: u64, now_ms: u64, rules: &BreakerRules) -> Option<u64> {
 /// The word after a call that went well to its end; `None` if no failure is counted.
 pub fn ended_well(word: u64, now_ms: u64, rules: &BreakerRules) -> Option<u64> {
     match State::of(word) {
-        State::Closed(counted) if counted.failures > 0 => {
+        State::Closed(counted) if !counted.is_empty() => {
             Some(State::Closed(counted.ended_well(now_ms, rules)).word())
         }
         _ => None,
     }
 }
 
-// === impl Counted ===
-
-impl Counted {
-    /// What still counts now.
-    fn at(self, now_ms: u64, rules: &BreakerRules) -> Counted {
-        let slice_ms = (u64::from(rules.window_ms) / SLICES).max(1);
-        let now = (now_ms / slice_ms) & SLICE_NUMBER;
-        let gone = now.wrapping_sub(self.slice) & SLICE_NUMBER;
-        // A shard whose clock was read a moment earlier counts into the newest slice.
-        if self.failures != 0 && gone > SLICE_NUMBER - SLICES {
-            return self;
-        }
-        if gone >= SLICES {
-            return Counted { slice: now, ..Counted::default() };
-        }
-        let failures = self.failures << (gone * SLICE_BITS) & COUNTS;
-        // As if they had come evenly.
-        Counted { slice: now, failures, good: self.good * (SLICES - gone) / SLICES }
-    }
-
-    fn sum(self) -> u64 {
-        let full = u64::from(FAILURES_MAX);
-        (0..SLICES).map(|at| self.failures >> (at * SLICE_BITS) & full).sum()
-    }
-
-    fn halved(self) -> Counted {
-        Counted { failures: self.failures >> 1 & HALVES, good: self.good / 2, ..self }
-    }
-
-    /// One more failure.
-    fn failed(self, now_ms: u64, rules: &BreakerRules) -> State {
-        let mut counted = self.at(now_ms, rules);
-        let full = u64::from(FAILURES_MAX);
-        if counted.failures & full == full {
-            counted = counted.halved();
-        }
-        counted.failures += 1;
-        let sum = counted.sum();
-        if sum >= u64::from(rules.failures.clamp(1, FAILURES_MAX)) && sum >= counted.good {
-            State::Open { since: now_ms }
-        } else {
-            State::Closed(counted)
-        }
-    }
-
-    /// One more good end.
-    fn ended_well(self, now_ms: u64, rules: &BreakerRules) -> Counted {
-        let mut counted = self.at(now_ms, rules);
-        if counted.good == GOOD_MAX {
-            counted = counted.halved();
-        }
-        counted.good += 1;
-        let forgiven = counted.good >= counted.sum() * GOOD_EACH;
-        if forgiven { Counted::default() } else { counted }
-    }
+/// One more failure while calls pass.
+fn fell(counted: Counted, now_ms: u64, rules: &BreakerRules) -> State {
+    let counted = counted.failed(now_ms, rules);
+    if counted.opens(rules) { State::Open { since: now_ms } } else { State::Closed(counted) }
 }
 
 // === impl State ===
@@ -250,11 +166,7 @@ impl State {
     fn of(word: u64) -> State {
         let since = word & TIME;
         match word >> KIND_AT {
-            0 => State::Closed(Counted {
-                slice: since >> (GOOD_AT + GOOD_BITS),
-                failures: since & COUNTS,
-                good: since >> GOOD_AT & GOOD_MAX,
-            }),
+            0 => State::Closed(Counted::of(since)),
             1 => State::Open { since },
             2 => State::Probing { since },
             _ => State::Warming { since },
@@ -263,9 +175,7 @@ impl State {
 
     fn word(self) -> u64 {
         match self {
-            State::Closed(Counted { slice, failures, good }) => {
-                (slice << (GOOD_AT + GOOD_BITS) | good << GOOD_AT | failures) & TIME
-            }
+            State::Closed(counted) => counted.bits() & TIME,
             State::Open { since } => 1 << KIND_AT | since & TIME,
             State::Probing { since } => 2 << KIND_AT | since & TIME,
             State::Warming { since } => 3 << KIND_AT | since & TIME,

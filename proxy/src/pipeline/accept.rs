@@ -29,8 +29,8 @@ use std::time::Duration;
 /// calls of one turn, so that busy clients never pay for the hand-over.
 const LENT: Duration = Duration::from_secs(5);
 
-/// Serves a connection to its end. Its task is small: what it takes to serve calls is there while it
-/// has some, or has had one a moment ago.
+/// Serves a connection to its end. Its task is small: what it takes to serve calls is there while
+/// it has some, or has had one a moment ago.
 pub async fn connection<I: Io>(shard: Rc<Shard<I>>, stream: I::Stream) {
     shard.counters.connections.increment();
     shard.counters.connections_open.increment();

@@ -37,18 +37,19 @@ impl Origin {
 }
 
 /// Tells the client no.
-pub(super) async fn answer<I: Io>(
+pub(super) fn answer<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     refusal: Refusal,
-    mut to: Origin,
-) -> After {
-    to.close |= shard.draining.get();
+    to: Origin,
+) -> impl Future<Output = After> {
+    // Written here and not in the future, which would have the origin twice.
+    let to = Origin { close: to.close || shard.draining.get(), ..to };
     let face = refusal.face_in(to.dialect);
     shard.counters.refused(face.code);
     let mut out = shard.buffers.take();
     write(&mut out, refusal, &to, client.caller_id());
-    send(shard, client, out, face.status, to).await
+    send(shard, client, out, face.status, to)
 }
 
 /// Sends an answer of our own.

@@ -28,6 +28,7 @@ use super::refuse::write_connection;
 use super::walking::{Failed, Walking};
 use super::{After, leaving, settle, standing, tracing};
 use crate::exchange::outcome::{Ending, Outcome};
+use crate::exchange::time::MonoNs;
 use crate::govern::fault::Answered;
 use crate::govern::walk::{AttemptEnd, Fault};
 use crate::io::Io;
@@ -141,16 +142,19 @@ async fn pass<I: Io>(
     passage: &mut Passage<'_, I>,
 ) -> Delivered {
     call.received.let_go();
-    let incoming = passage.incoming();
-    let now = shard.mono();
-    let waiting = incoming.arrived.since(incoming.begun);
-    held.record.first_content_us =
-        u32::try_from(now.since(incoming.begun) / 1000).unwrap_or(u32::MAX);
-    held.record.overhead_us = call.own_us(waiting, now);
+    note_times(shard.mono(), call, held, passage.incoming());
     match passage {
         Passage::Whole(whole) => whole.pump(client, call, held).await,
         Passage::Stream(stream) => stream.pump(client, call, held).await,
     }
+}
+
+/// Our own time so far, and that of the upstream to its first content.
+fn note_times<I: Io>(now: MonoNs, call: &Call<'_>, held: &mut Held, incoming: &Incoming<'_, I>) {
+    let waiting = incoming.arrived.since(incoming.begun);
+    held.record.overhead_us = call.own_us(waiting, now);
+    let content = now.since(incoming.begun) / 1000;
+    held.record.first_content_us = u32::try_from(content).unwrap_or(u32::MAX);
 }
 
 impl<'a, I: Io> Passage<'a, I> {

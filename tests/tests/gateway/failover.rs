@@ -472,7 +472,7 @@ fn a_long_error_is_told_too() {
 /// If somebody was asked after it and gave no answer, its head is told, over words of ours.
 #[test]
 fn a_long_error_that_others_were_asked_after_keeps_its_head() {
-    let body = format!(r#"{{"error":{{"message":"{}"}}}}"#, "x".repeat(100 << 10));
+    let body = format!(r#"{{"error":{{"message":"{}"}}}}"#, "x".repeat(400 << 10));
     let first = vec![say(json("404 None", "X-Theirs: 1\r\n", &body))];
     let hosts = vec![Host::unreachable(Reach::Refused)];
     let scenario = walked(&of("two"), first, hosts).under("[retry]\nattempts = 1");

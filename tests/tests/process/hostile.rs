@@ -205,7 +205,7 @@ fn no_text_of_a_caller_makes_a_line_of_its_own() {
         assert!(show.contains(part), "{part} in {show}");
     }
     let said = [served.program.err.wait_for_end().join("\n"), tail, show].concat();
-    for part in ["\u{1b}", "\u{2028}", "\n2026"] {
+    for part in ["\u{1b}", "\u{2028}", "\n2026 INFO"] {
         assert!(!said.contains(part), "{part:?} in {said}");
     }
 }

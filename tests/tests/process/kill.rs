@@ -1,8 +1,9 @@
-//! `kill -9` under load, again and again, over TCP and with TLS on both sides: whoever got a whole answer has exactly one confirm, and
-//! the money of these answers is what the provider's own tally says.
+//! `kill -9` under load, again and again, over TCP and with TLS on both sides: whoever got a whole
+//! answer has exactly one confirm, and the money of these answers is what the provider's own tally
+//! says.
 //!
-//! [`ROUNDS`] rounds, [`ROUNDS_TLS`] over TLS, unless `TOLLGATE_KILLS` says otherwise. The moment of a kill is a number of
-//! answers, drawn from a seed that is printed; nothing waits for a time.
+//! [`ROUNDS`] rounds, [`ROUNDS_TLS`] over TLS, unless `TOLLGATE_KILLS` says otherwise. The moment
+//! of a kill is a number of answers, drawn from a seed that is printed; nothing waits for a time.
 
 use crate::over::{Line, Over};
 use crate::program::{Program, connect, folder, tollgate};
@@ -58,12 +59,8 @@ impl Drop for Home {
     }
 }
 
-pub(crate) fn home(name: &str, over: Over, standin: SocketAddr, models: &[&str]) -> Home {
-    let name = &format!("{name}{}", over.suffix());
-    let folder = folder(name);
-    over.write(&folder);
-    let [scheme, listen, provider] = over.configured();
-    let slabs = PathBuf::from(format!("/dev/shm/tollgate-{name}-{}", std::process::id()));
+/// A price list that has these models at both providers.
+fn prices(models: &[&str]) -> String {
     let [input, cached, output] = RATES;
     let models: BTreeSet<&str> = models.iter().copied().collect();
     let both = models.into_iter().flat_map(|model| [("standin", model), ("claude", model)]);
@@ -73,8 +70,16 @@ pub(crate) fn home(name: &str, over: Over, standin: SocketAddr, models: &[&str])
                 "input": {input}, "cache_read": {cached}, "output": {output}}}]}}"#
         )
     });
-    let prices =
-        format!(r#"{{"version": 3, "models": [{}]}}"#, models.collect::<Vec<_>>().join(","));
+    format!(r#"{{"version": 3, "models": [{}]}}"#, models.collect::<Vec<_>>().join(","))
+}
+
+pub(crate) fn home(name: &str, over: Over, standin: SocketAddr, models: &[&str]) -> Home {
+    let name = &format!("{name}{}", over.suffix());
+    let folder = folder(name);
+    over.write(&folder);
+    let [scheme, listen, provider] = over.configured();
+    let slabs = PathBuf::from(format!("/dev/shm/tollgate-{name}-{}", std::process::id()));
+    let prices = prices(models);
     let digest = "25aeda2f87ab9341ed6436c2232885d8d196ad8c01718a188b8f0a15f881fcf0";
     let text = format!(
         r#"state_dir = "{state}"

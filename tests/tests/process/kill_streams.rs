@@ -1,6 +1,7 @@
-//! `kill -9` under a load of streams in both dialects, over TCP and with TLS on both sides, some of which their clients leave half-way:
-//! every stream that came to its end has exactly one confirm at the price of the provider's own
-//! count, and what did not is charged by the rule of its ending, once.
+//! `kill -9` under a load of streams in both dialects, over TCP and with TLS on both sides, some of
+//! which their clients leave half-way: every stream that came to its end has exactly one confirm at
+//! the price of the provider's own count, and what did not is charged by the rule of its ending,
+//! once.
 //!
 //! As many rounds as the kill test of whole answers, the moments drawn from a seed.
 

@@ -59,9 +59,18 @@ const TABLE: &[Row] = &[
 
 const CONFIG: [&str; 5] = ["exchange", "codec::usage", "io::runtime", "io::TICK", "io::tls"];
 
-/// A core owns its pool and counters, and hands settled records out.
-const SHARD: [&str; 7] =
-    ["config::snapshot", "io", "exchange", "upstream", "observe", "store::record", "store::slab"];
+/// A core owns its pool and counters, and hands settled records out: to some only those that ended
+/// badly.
+const SHARD: [&str; 8] = [
+    "config::snapshot",
+    "io",
+    "exchange",
+    "upstream",
+    "observe",
+    "store::record",
+    "store::ending",
+    "store::slab",
+];
 
 const PROXY: &str = "proxy/src/";
 

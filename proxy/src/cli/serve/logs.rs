@@ -63,6 +63,7 @@ pub(super) fn start(
         fresh: Box::new(move |keys| Names::of(&snapshot, keys)),
         keys,
         trouble: config.log.errors.then(Trouble::default),
+        second: 0,
         counters: node.counters.clone(),
         ledger: node.gauges(),
     };
@@ -89,6 +90,8 @@ struct Logs {
     names: Names,
     fresh: Box<dyn Fn(&KeyTable) -> Names + Send>,
     trouble: Option<Trouble>,
+    /// Of the last look at the figures.
+    second: u64,
     counters: Vec<Arc<Counters>>,
     ledger: Arc<LedgerGauges>,
 }
@@ -118,18 +121,28 @@ impl Logs {
         self.look();
     }
 
-    /// What has no record: figures that have risen.
+    /// Once a second, what has no record.
     fn look(&mut self) {
+        let second = clock::now().wall.0 / SECOND_MS;
+        if second != self.second {
+            self.second = second;
+            self.figures(second);
+        }
+    }
+
+    /// Figures that have risen.
+    fn figures(&mut self, second: u64) {
         let Some(trouble) = &mut self.trouble else { return };
         let sum = |read: fn(&Counters) -> u64| {
             self.counters.iter().map(|counters| read(counters)).fold(0, u64::wrapping_add)
         };
         let ledger = self.ledger.failures.load(Relaxed);
         let ledger = ledger.wrapping_add(self.ledger.checkpoint_failures.load(Relaxed));
-        trouble.turn(clock::now().wall.0 / SECOND_MS, &mut tell);
+        trouble.turn(second, &mut tell);
         for (category, figure) in [
             (Category::UpstreamTls, sum(|c| c.upstream_tls_failures.get())),
             (Category::ClientTls, sum(|c| c.client_tls_failures.get())),
+            (Category::Panic, sum(|c| c.panics.get())),
             (Category::Accept, sum(|c| c.accept_errors.get())),
             (Category::Ledger, ledger),
             (
@@ -146,9 +159,7 @@ impl Logs {
 impl Drop for Logs {
     /// What the last second had no line for.
     fn drop(&mut self) {
-        if let Some(trouble) = &mut self.trouble {
-            trouble.turn(u64::MAX, &mut tell);
-        }
+        self.figures(u64::MAX);
     }
 }
 

@@ -126,6 +126,13 @@ impl<S: Stream> Tls<S> {
             let done = ready!(self.under.poll_write(cx));
             self.buffers.give(done.chunk.bytes);
             done.result?;
+            if !self.spill.is_empty() {
+                // Data has come, so no more of the handshake does; what lies behind it is read
+                // when it is asked for.
+                self.phase = Phase::Open;
+                self.tidy();
+                return Poll::Ready(Ok(()));
+            }
         }
         if self.under.reading() {
             let done = ready!(self.under.poll_read(cx));
@@ -138,7 +145,7 @@ impl<S: Stream> Tls<S> {
         let Tls { session, inbox, spill, buffers, .. } = self;
         let session = session.get_mut();
         let progress = session.shake(inbox.get_mut(), &mut out, |plain| {
-            *spill = buffers.take_room(plain.len());
+            buffers.give(std::mem::replace(spill, buffers.take_room(plain.len())));
             spill.extend_from_slice(plain);
         });
         if let Ok(Progress::Send) = progress {

@@ -49,7 +49,7 @@ pub(super) struct Flow {
     content: bool,
     /// Where in the body the first event lies that is an error, if it came before all content; of
     /// a stream in a coding, nowhere.
-    first_error: Option<(usize, usize)>,
+    first_error: Option<Stretch>,
     /// A byte order mark may still pass.
     mark: bool,
     /// The event at hand is a usage chunk that is not shown, and too long to be held.
@@ -58,6 +58,21 @@ pub(super) struct Flow {
     surplus: bool,
     /// So many coded ones.
     behind: u8,
+}
+
+/// From one place of a body to another, small because it is part of every connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stretch {
+    from: u32,
+    to: u32,
+}
+
+impl Stretch {
+    /// Of what is held at once, which is far below 4 GiB.
+    fn of(from: usize, to: usize) -> Stretch {
+        let narrow = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        Stretch { from: narrow(from), to: narrow(to) }
+    }
 }
 
 #[expect(clippy::large_enum_variant, reason = "the large one is what every stream uses")]
@@ -155,7 +170,7 @@ impl Flow {
                 let events = decoder.get_ref().sink();
                 self.begun |= events.begun;
                 if events.error_first {
-                    self.first_error.get_or_insert((0, 0));
+                    self.first_error.get_or_insert(Stretch::default());
                 }
                 self.all_clear(body);
                 if broken {
@@ -190,7 +205,7 @@ impl Flow {
                 continue;
             }
             if part.kind == Kind::Error && !self.begun && part.reach == Reach::Whole {
-                self.first_error = Some((self.clear, self.scanned));
+                self.first_error = Some(Stretch::of(self.clear, self.scanned));
             }
             self.content |= part.kind == Kind::Content;
             self.begun |= begins(part.kind);
@@ -230,7 +245,7 @@ impl Flow {
         };
         if let Some(part) = scan.end() {
             if part.kind == Kind::Error && !self.begun && plain {
-                self.first_error.get_or_insert((self.clear, self.scanned));
+                self.first_error.get_or_insert(Stretch::of(self.clear, self.scanned));
             }
             self.begun |= begins(part.kind);
             let usage = part.kind == Kind::Usage && self.hide_usage && !self.let_go;
@@ -285,7 +300,8 @@ impl Flow {
 
     /// Where the first event lies, with the bytes before it, if all it says is an error.
     pub(super) fn first_error(&self) -> Option<(usize, usize)> {
-        self.first_error.filter(|_| !self.content)
+        let Stretch { from, to } = self.first_error.filter(|_| !self.content)?;
+        Some((from as usize, to as usize))
     }
 
     fn events(&self) -> Option<&StreamScan> {

@@ -40,10 +40,11 @@ const CHUNK_FRAMING_BYTES: usize = 64;
 pub(in crate::pipeline) struct Streaming<'a, I: Io> {
     pub(super) incoming: Incoming<'a, I>,
     pub(super) flow: Flow,
-    /// When the record was last told what has passed, in ticks.
-    noted: u64,
-    /// Until when the end of the body is waited for once the stream's own was seen, in ticks.
-    ends: u64,
+    /// In ticks: when the record was last told what has passed; once `ending`, until when the end
+    /// of the body is waited for.
+    tick: u64,
+    /// The stream's own end was seen, and the end of its body is waited for.
+    ending: bool,
     /// Its own end was seen, and the end of its body will not come.
     ended: bool,
     /// The client was told that it broke.
@@ -69,7 +70,7 @@ impl<'a, I: Io> Streaming<'a, I> {
             flow.no_mark();
         }
         incoming.recall = Recall::Able;
-        Streaming { incoming, flow, noted: 0, ends: 0, ended: false, told: false }
+        Streaming { incoming, flow, tick: 0, ending: false, ended: false, told: false }
     }
 
     /// Reads to the commit point.
@@ -188,10 +189,10 @@ impl<'a, I: Io> Streaming<'a, I> {
 
     /// How long the end of the body may still take, since the stream's own was seen.
     fn end_in(&mut self, tick: u64) -> Duration {
-        if self.ends == 0 {
-            self.ends = tick + leaving::ticks(AFTER_END);
+        if !std::mem::replace(&mut self.ending, true) {
+            self.tick = tick + leaving::ticks(AFTER_END);
         }
-        leaving::span(self.ends.saturating_sub(tick))
+        leaving::span(self.tick.saturating_sub(tick))
     }
 
     /// How the stream ended, if it did.
@@ -217,8 +218,8 @@ impl<'a, I: Io> Streaming<'a, I> {
             let failed = self.flow.has_error();
             let ending = if failed { Ending::UpstreamError } else { Ending::Succeeded };
             self.price(call, held, ending);
-        } else if tick != self.noted {
-            self.noted = tick;
+        } else if tick != self.tick {
+            self.tick = tick;
             let shard = self.incoming.shard;
             let read = (self.flow.usage(), self.flow.said());
             pricing::passing(shard, call, held, read, self.incoming.head.status);

@@ -1,7 +1,7 @@
 //! Bytes through records: all of them, in order, in as few records as will do, with nothing held
 //! while nothing is on its way.
 
-use super::world::{NAME, Stage, read, read_some, shake, write};
+use super::world::{NAME, Stage, read, read_some, secured, shake, write};
 use crate::io::buffers::BUFFER_BYTES;
 use crate::io::contract::{both, once};
 use crate::io::script::{Chop, LinkOptions};
@@ -118,6 +118,37 @@ fn a_connection_that_waits_holds_one_buffer_and_an_idle_one_none() {
         write(&mut near, &pattern(100_000)).await.result.unwrap();
         assert_eq!(far.hear(100_000).await.len(), 100_000);
     });
+}
+
+/// A client may speak as soon as it has said its last word of the handshake, before our tickets are
+/// out; what it says may come with that word.
+#[test]
+fn records_right_behind_the_handshake_are_read_whole_and_in_order() {
+    for records in 1..=4_u8 {
+        let stage = Stage::new();
+        stage.run(async {
+            let tls = stage.papers.server();
+            let (mut near, mut far) = stage.accept(&tls, stage.papers.far_client()).await;
+            let theirs = async {
+                far.shake().await.unwrap();
+                for record in 0..records {
+                    far.say(&[record]).await;
+                }
+            };
+            both(secured(&mut near), theirs).await.0.unwrap();
+            let mut got = Vec::new();
+            while got.len() < usize::from(records) {
+                let done = read(&mut near, stage.buffers.take()).await;
+                done.result.unwrap();
+                got.extend_from_slice(&done.buffer);
+                stage.buffers.give(done.buffer);
+            }
+            assert_eq!(got, (0..records).collect::<Vec<u8>>());
+            write(&mut near, b"answer").await.result.unwrap();
+            assert_eq!(far.hear(6).await, b"answer");
+        });
+        assert_eq!(stage.buffers.lent(), 0, "{records} records");
+    }
 }
 
 #[test]
