@@ -251,8 +251,7 @@ impl Connection {
                 return self.play(script, None, last, len, context);
             }
             Page::Call(dialect) => context.call(dialect, request, self.number, self.requests),
-            Page::Models => context.models(request, self.number, self.requests),
-            Page::Unknown => context.unknown(request, self.number, self.requests),
+            page => context.other(page == Page::Models, request, self.number, self.requests),
         };
         self.requests += 1;
         self.play(script, Some(sequence), last, len, context)

@@ -85,37 +85,19 @@ impl Context {
         (script, sequence)
     }
 
-    /// A request for the list of models.
-    pub(super) fn models(
+    /// A request that no scenario answers: for the list of models, or to a path that is none.
+    pub(super) fn other(
         &mut self,
+        models: bool,
         request: &Request<'_>,
         connection: u64,
         on_connection: u64,
     ) -> (Rc<Script>, u64) {
-        let name = Rc::clone(&self.models);
-        self.plain(request, pages::models(request), &name, connection, on_connection)
-    }
-
-    /// A request to a path that is none.
-    pub(super) fn unknown(
-        &mut self,
-        request: &Request<'_>,
-        connection: u64,
-        on_connection: u64,
-    ) -> (Rc<Script>, u64) {
-        let name = Rc::clone(&self.none);
-        self.plain(request, pages::not_found(), &name, connection, on_connection)
-    }
-
-    /// Notes a request that no scenario answers.
-    fn plain(
-        &mut self,
-        request: &Request<'_>,
-        script: Rc<Script>,
-        name: &Rc<str>,
-        connection: u64,
-        on_connection: u64,
-    ) -> (Rc<Script>, u64) {
+        let (script, name) = if models {
+            (pages::models(request), &self.models)
+        } else {
+            (pages::not_found(), &self.none)
+        };
         let note = Note {
             connection,
             on_connection,
