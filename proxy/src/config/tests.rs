@@ -13,6 +13,7 @@ use std::time::Duration;
 mod docs;
 mod governing;
 mod mutations;
+mod operating;
 mod refusals;
 mod resilience;
 mod secrets;
