@@ -144,7 +144,10 @@ fn behind_a_heartbeat_a_coded_stream_is_none() {
     transports::each(&scenario, |outcome| {
         outcome.assert_clean();
         let text = outcome.answer().text();
-        assert_eq!(text, format!(": keep-alive\n\n{BUSY}"), "the first one's words are told");
+        // Where time is real there may be more of them.
+        let told = text.trim_start_matches(": keep-alive\n\n");
+        assert_eq!(told, BUSY, "the first one's words are told");
+        assert!(text.len() > told.len(), "behind a heartbeat");
     });
 }
 
