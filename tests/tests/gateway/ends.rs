@@ -13,6 +13,7 @@ use gateway_tests::transports;
 use std::time::Duration;
 use store::ending::{Ending, Provenance};
 use store::record::flag;
+use tollgate::exchange::codes::number;
 
 /// A stream, then another call on the same connection, over an upstream that does this on its
 /// first connection.
@@ -110,13 +111,19 @@ fn a_framing_that_never_ends_is_not_waited_for() {
 #[test]
 fn a_stream_with_nothing_but_its_terminator_is_no_answer() {
     let mut scenarios = Vec::new();
-    for body in ["data: [DONE]\n\n", "data: [DONE]", ": hi\n\ndata:[DONE]\r\n\r\n"] {
+    let stop = &MESSAGES[MESSAGES.find("event: message_stop").unwrap()..];
+    for (request, body) in [
+        (ask(""), "data: [DONE]\n\n"),
+        (ask_with_usage(), "data: [DONE]"),
+        (ask(""), ": hi\n\ndata:[DONE]\r\n\r\n"),
+        (ask_messages(), stop),
+    ] {
         for acts in [
             vec![say([chunked().into_bytes(), chunk(body), LAST_CHUNK.to_vec()].concat())],
             vec![say(head("") + body), Act::Fin],
         ] {
             let mut scenario = Scenario {
-                clients: vec![call(ask(""))],
+                clients: vec![call(&request)],
                 upstream: vec![Manner::once(acts)],
                 ..Scenario::default()
             };
@@ -126,14 +133,9 @@ fn a_stream_with_nothing_but_its_terminator_is_no_answer() {
     }
     transports::each_of(&scenarios, |_, outcome| {
         outcome.assert_clean();
-        assert_eq!(
-            (outcome.answer().status, outcome.answer().code()),
-            (502, "empty_completion".into())
-        );
-        assert_eq!(
-            (outcome.records[0].ending, outcome.records[0].cost_picousd),
-            (Ending::Exhausted, 0)
-        );
+        let record = &outcome.records[0];
+        assert_eq!((outcome.answer().status, record.error_code), (502, number("empty_completion")));
+        assert_eq!((record.ending, record.cost_picousd), (Ending::Exhausted, 0));
     });
 }
 

@@ -202,6 +202,7 @@ fn a_stream_that_is_no_answer_is_replaced_by_the_next_ones() {
         ("json error", chat(vec![say(stored("life-200-json-error"))]), Account),
         ("html", chat(vec![say(stored("life-200-html"))]), Invalid),
         ("empty", chat(sent(Framing::Chunked, b"")), Invalid),
+        ("its end alone", chat(sent(Framing::Chunked, b"data: [DONE]\n\n")), Invalid),
         ("comments", chat(comments), Invalid),
         ("preamble", chat(sent(Framing::Chunked, preamble.as_bytes())), Invalid),
         ("only the end", chat(sent(Framing::Chunked, b"data: [DONE]\n\n")), Invalid),

@@ -170,7 +170,7 @@ impl Flow {
                 let events = decoder.get_ref().sink();
                 self.begun |= events.begun;
                 if events.error_first {
-                    self.first_error.get_or_insert(Stretch::default());
+                    self.first_error.get_or_insert_default();
                 }
                 self.all_clear(body);
                 if broken {
@@ -245,7 +245,8 @@ impl Flow {
         };
         if let Some(part) = scan.end() {
             if part.kind == Kind::Error && !self.begun && plain {
-                self.first_error.get_or_insert(Stretch::of(self.clear, self.scanned));
+                let here = Stretch::of(self.clear, self.scanned);
+                self.first_error.get_or_insert(here);
             }
             self.begun |= begins(part.kind);
             let usage = part.kind == Kind::Usage && self.hide_usage && !self.let_go;
