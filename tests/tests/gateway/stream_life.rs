@@ -326,7 +326,7 @@ fn a_client_that_takes_nothing_holds_the_upstream_up_and_is_let_go() {
     let client = vec![
         send(ask("")),
         Step::Bytes(1 << 10),
-        Step::Pause(Duration::from_millis(900)),
+        Step::Pause(Duration::from_millis(2_500)),
         Step::End,
     ];
     let upstream = vec![Manner::once(acts)];
