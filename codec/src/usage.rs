@@ -307,6 +307,15 @@ fn whole(value: f64) -> u64 {
 }
 
 impl UsageEnvelope {
+    /// Whether no token is in any bucket.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        let input = [self.input_fresh, self.input_cache_read, self.audio_in];
+        let written = [self.input_cache_write_5m, self.input_cache_write_1h];
+        let output = [self.output, self.audio_out];
+        input.into_iter().chain(written).chain(output).all(|count| count == 0)
+    }
+
     /// Notes that content was seen in the answer: an output of 0 is doubtful then.
     pub fn note_content(&mut self) {
         if self.provenance == Provenance::Reported && self.output == 0 && self.audio_out == 0 {

@@ -100,6 +100,21 @@ pub struct Compacted {
     pub finished: bool,
 }
 
+/// A body that [`Chunked::compact`] cannot follow any further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Garbled {
+    /// Where the body ends that was decoded before it, and with it the buffer.
+    pub decoded_end: usize,
+    /// What is wrong with the framing.
+    pub error: ChunkError,
+}
+
+impl From<Garbled> for ChunkError {
+    fn from(garbled: Garbled) -> ChunkError {
+        garbled.error
+    }
+}
+
 /// The state of one chunked body.
 #[derive(Clone, Debug)]
 pub struct Chunked {
@@ -199,11 +214,15 @@ impl Chunked {
     ///
     /// # Errors
     /// The first fault; the buffer then holds whatever was moved so far.
-    pub fn compact(&mut self, buf: &mut Vec<u8>, from: usize) -> Result<Compacted, ChunkError> {
+    pub fn compact(&mut self, buf: &mut Vec<u8>, from: usize) -> Result<Compacted, Garbled> {
         let from = from.min(buf.len());
         let (mut write, mut read) = (from, from);
         loop {
-            match self.step(buf.get(read..).unwrap_or_default())? {
+            let step = self.step(buf.get(read..).unwrap_or_default()).map_err(|error| {
+                buf.truncate(write);
+                Garbled { decoded_end: write, error }
+            })?;
+            match step {
                 BodyStep::Data { start, end } => {
                     let (start, end) = (read + start, read + end);
                     if write != start {

@@ -30,7 +30,7 @@ mod write;
 
 pub use body::{BodyError, BodyProgress};
 pub use chunked::{
-    BodyStep, CHUNK_EXCESS_MAX, CHUNK_LINE_BYTES_MAX, ChunkError, Chunked, Compacted,
+    BodyStep, CHUNK_EXCESS_MAX, CHUNK_LINE_BYTES_MAX, ChunkError, Chunked, Compacted, Garbled,
 };
 pub use connection::connection_lists;
 pub use error::HeadError;

@@ -76,7 +76,8 @@ impl Arriving {
         }
     }
 
-    /// Judges what the buffer holds now. The error is a fixed sentence.
+    /// Judges what the buffer holds now. The error is a fixed sentence; what came before it is
+    /// part of the body.
     pub(super) fn decode(&mut self) -> Result<(), &'static str> {
         match &mut self.progress {
             Progress::Length(n) => {
@@ -85,7 +86,10 @@ impl Arriving {
                 self.done = self.end == want;
             }
             Progress::Chunked(chunked) => {
-                let step = chunked.compact(&mut self.buffer, self.end).map_err(|e| e.text())?;
+                let step = chunked.compact(&mut self.buffer, self.end).map_err(|garbled| {
+                    self.end = garbled.decoded_end;
+                    garbled.error.text()
+                })?;
                 self.end = step.decoded_end;
                 self.done = step.finished;
             }

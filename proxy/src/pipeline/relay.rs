@@ -88,6 +88,14 @@ pub(super) enum Unfit {
     ClientGone,
 }
 
+impl Unfit {
+    /// Its framing went wrong. Behind bytes of an answer that is how it broke off: whoever wrote
+    /// them has done the work.
+    fn garbled<I: Io>(incoming: &Incoming<'_, I>) -> Unfit {
+        if incoming.body.len() > 0 { Unfit::Cut } else { Unfit::Invalid }
+    }
+}
+
 /// An answer of which nothing was passed on.
 pub(super) enum Unpassed {
     /// It is one more failed attempt.
@@ -222,7 +230,9 @@ impl<'a, I: Io> Passage<'a, I> {
 
     /// What an error says.
     fn fault(&mut self) -> Fault {
-        let usage = self.usage().provenance == Provenance::Reported;
+        let usage = self.usage();
+        // Gateways report zeros for work that was not done.
+        let usage = usage.provenance == Provenance::Reported && !usage.is_zero();
         let facts = match self {
             Passage::Whole(whole) => whole.reply.error().copied(),
             Passage::Stream(stream) => stream.flow.error().copied(),

@@ -40,6 +40,8 @@ mod failover;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod garbled;
+#[cfg(test)]
 mod governed;
 #[cfg(test)]
 mod headers;

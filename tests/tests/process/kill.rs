@@ -194,7 +194,8 @@ pub(crate) fn more(stream: &mut dyn Line, got: &mut Vec<u8>) -> Option<()> {
 
 /// Calls until the gateway is gone.
 fn client(over: Over, data: SocketAddr, first: usize, answers: &Sender<Answered>) {
-    let mut stream = over.dial(data);
+    // The kill may be first.
+    let Some(mut stream) = over.try_dial(data) else { return };
     for model in MODELS.iter().cycle().skip(first) {
         let Some(answer) = call(&mut *stream, model) else { return };
         if answers.send(answer).is_err() {

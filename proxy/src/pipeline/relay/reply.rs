@@ -82,10 +82,11 @@ impl Reply {
     /// Judges a success whose whole body has been read before a byte went out.
     pub(crate) fn worth(&self) -> Worth {
         let Some(facts) = self.facts().filter(|_| self.success) else { return Worth::Something };
-        if facts.content || facts.finish.is_some() || !facts.usage.is_empty() {
-            Worth::Something
-        } else if facts.error.is_some() {
+        let said = facts.content || facts.finish.is_some();
+        if facts.error.is_some() && !said {
             Worth::Error
+        } else if said || !facts.usage.is_empty() {
+            Worth::Something
         } else if facts.malformed {
             Worth::Malformed
         } else {
@@ -224,6 +225,9 @@ mod tests {
             (200, "", Worth::Nothing),
             (200, r#"{"a":1}"#, Worth::Nothing),
             (200, r#"{"error":{"message":"x"}}"#, Worth::Error),
+            (200, r#"{"error":{"message":"x"},"usage":{"prompt_tokens":0}}"#, Worth::Error),
+            (200, r#"{"usage":{"prompt_tokens":9},"error":{"message":"x"}}"#, Worth::Error),
+            (200, r#"{"error":null,"usage":{"prompt_tokens":9}}"#, Worth::Something),
             (200, "<html>", Worth::Malformed),
             (429, "{}", Worth::Something),
         ] {

@@ -47,6 +47,8 @@ pub(in crate::pipeline) struct Streaming<'a, I: Io> {
     ending: bool,
     /// Its own end was seen, and the end of its body will not come.
     ended: bool,
+    /// Nobody can tell its body from its framing any more.
+    garbled: bool,
     /// The client was told that it broke.
     told: bool,
 }
@@ -70,7 +72,15 @@ impl<'a, I: Io> Streaming<'a, I> {
             flow.no_mark();
         }
         incoming.recall = Recall::Able;
-        Streaming { incoming, flow, tick: 0, ending: false, ended: false, told: false }
+        Streaming {
+            incoming,
+            flow,
+            tick: 0,
+            ending: false,
+            ended: false,
+            garbled: false,
+            told: false,
+        }
     }
 
     /// Reads to the commit point.
@@ -85,7 +95,7 @@ impl<'a, I: Io> Streaming<'a, I> {
             return Err(Unfit::Invalid);
         }
         loop {
-            self.take_in().map_err(|()| Unfit::Invalid)?;
+            self.take_in();
             if self.flow.first_error().is_some() {
                 return Err(Unfit::Error);
             }
@@ -97,6 +107,9 @@ impl<'a, I: Io> Streaming<'a, I> {
                 let empty = self.flow.is_read() && self.flow.is_empty();
                 return if empty { Err(Unfit::Empty) } else { Ok(()) };
             }
+            if self.garbled {
+                return Err(Unfit::garbled(&self.incoming));
+            }
             match self.wait(client, call, held, None).await {
                 Wait::Some => {}
                 Wait::Cut => return Err(Unfit::Cut),
@@ -106,11 +119,11 @@ impl<'a, I: Io> Streaming<'a, I> {
         }
     }
 
-    /// Decodes and reads what has arrived.
-    fn take_in(&mut self) -> Result<(), ()> {
+    /// Decodes and reads what has arrived, up to where that cannot be done.
+    fn take_in(&mut self) {
         let Incoming { body, .. } = &mut self.incoming;
         let before = body.len();
-        body.decode().map_err(|_| ())?;
+        self.garbled |= body.decode().is_err();
         if body.len() > before || body.done {
             self.flow.take_in(body);
         }
@@ -119,7 +132,6 @@ impl<'a, I: Io> Streaming<'a, I> {
         }
         // Where the body would end nobody can tell any more.
         self.ended |= self.flow.has_surplus();
-        Ok(())
     }
 
     /// Passes the stream on from the commit point to its end.
@@ -168,7 +180,7 @@ impl<'a, I: Io> Streaming<'a, I> {
             let limit = if terminated { Some(self.end_in(client.timer.tick())) } else { None };
             let came = self.wait(client, call, held, limit).await;
             match came {
-                Wait::Some if self.take_in().is_ok() => {}
+                Wait::Some => self.take_in(),
                 Wait::Left => break Box::pin(self.lost(client, call, held, Lost::Gone)).await,
                 Wait::Stalled => break Ending::WriteStall,
                 // Nothing follows an end, and an error that was told is one.
@@ -198,8 +210,10 @@ impl<'a, I: Io> Streaming<'a, I> {
     /// How the stream ended, if it did.
     fn over(&self) -> Over {
         let flow = &self.flow;
-        if !self.incoming.body.done && !self.ended {
+        if !self.incoming.body.done && !self.ended && !self.garbled {
             Over::Not
+        } else if self.garbled && !flow.is_terminated() && !flow.is_told_off() {
+            Over::Broken
         } else if flow.has_error() {
             Over::Clean(Ending::UpstreamError)
         } else if flow.is_terminated() || flow.is_succeeded() || !flow.is_read() {
@@ -309,9 +323,10 @@ impl<'a, I: Io> Streaming<'a, I> {
             if self.incoming.forget() {
                 self.flow.forget();
             }
-            if !self.incoming.drained(client, call).await || self.take_in().is_err() {
+            if !self.incoming.drained(client, call).await {
                 break;
             }
+            self.take_in();
         }
     }
 

@@ -58,7 +58,7 @@ impl<'a, I: Io> Whole<'a, I> {
         self.incoming.head.judge()?;
         let success = self.incoming.head.is_success();
         loop {
-            self.take_in().map_err(|_| Unfit::Invalid)?;
+            self.take_in().map_err(|_| Unfit::garbled(&self.incoming))?;
             if self.incoming.body.done {
                 if !success {
                     return Err(Unfit::Error);
@@ -96,13 +96,13 @@ impl<'a, I: Io> Whole<'a, I> {
         !self.incoming.body.done && self.incoming.body.len() >= LOOK_AHEAD
     }
 
-    /// Decodes and reads what has arrived.
+    /// Decodes and reads what has arrived, up to where that cannot be done.
     fn take_in(&mut self) -> Result<(), &'static str> {
         let body = &mut self.incoming.body;
-        body.decode()?;
+        let decoded = body.decode();
         self.reply.feed(body.body().get(self.fed..).unwrap_or_default());
         self.fed = body.len();
-        Ok(())
+        decoded
     }
 
     /// One more read of the answer, with an eye on the client. `unheard`: it has nothing yet.
