@@ -316,9 +316,15 @@ impl UsageEnvelope {
         input.into_iter().chain(written).chain(output).all(|count| count == 0)
     }
 
-    /// Notes that content was seen in the answer: an output of 0 is doubtful then.
+    /// Notes that content was seen in the answer: an output of 0 is doubtful then, and a report
+    /// without one is not the final count.
     pub fn note_content(&mut self) {
-        if self.provenance == Provenance::Reported && self.output == 0 && self.audio_out == 0 {
+        if self.provenance != Provenance::Reported || self.output > 0 || self.audio_out > 0 {
+            return;
+        }
+        if self.flags.contains(UsageFlags::OUTPUT_MISSING) {
+            self.provenance = Provenance::Estimated;
+        } else {
             self.flags.insert(UsageFlags::ZERO_WITH_CONTENT);
         }
     }

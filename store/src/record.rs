@@ -122,7 +122,7 @@ wire_struct! {
         pub upstream_cost_picousd: u64,
         /// What the key pays.
         pub cost_picousd: u64,
-        /// What was held for it.
+        /// What was held for it; what would have been, if a budget refused it.
         pub hold_picousd: u64,
         /// What it cost above its hold.
         pub overrun_picousd: u64,

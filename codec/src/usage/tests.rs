@@ -266,6 +266,27 @@ fn nothing_reported_is_missing_not_zero() {
 }
 
 #[test]
+fn content_makes_an_absent_output_a_missing_one_and_a_zero_a_doubtful_one() {
+    for (usage, content, provenance, flags) in [
+        (r#"{"prompt_tokens":4}"#, false, Provenance::Reported, UsageFlags::OUTPUT_MISSING),
+        (r#"{"prompt_tokens":4}"#, true, Provenance::Estimated, UsageFlags::OUTPUT_MISSING),
+        (
+            r#"{"prompt_tokens":4,"completion_tokens":0}"#,
+            true,
+            Provenance::Reported,
+            UsageFlags::ZERO_WITH_CONTENT,
+        ),
+        ("{}", true, Provenance::Missing, UsageFlags::default()),
+    ] {
+        let mut read = read(&format!("{{\"usage\":{usage}}}"));
+        if content {
+            read.note_content();
+        }
+        assert_eq!((read.provenance, read.flags), (provenance, flags), "{usage}");
+    }
+}
+
+#[test]
 fn a_later_report_replaces_only_what_it_names() {
     let mut usage = ReportedUsage::default();
     usage.set(UsageField::Input, 77);

@@ -1,5 +1,6 @@
 //! `tollgate keys …`: virtual keys of a running node, or of one that does not run.
 
+use super::counted::counted;
 use super::place::{Place, unusable};
 use super::table::table;
 use super::{EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, output, socket};
@@ -262,8 +263,12 @@ fn lines(key: &Value) -> Vec<String> {
     }
     let settled = &key["settled"];
     let (cost, upstream) = (text(&settled["cost"]), text(&settled["upstream_cost"]));
-    let calls = text(&settled["exchanges"]);
-    rows.push(("settled", format!("{calls} calls, {cost}, {upstream} upstream")));
+    // The sums of a key do not keep its refusals apart; the log does.
+    let records = counted(settled["exchanges"].as_u64().unwrap_or_default(), "call");
+    let key = text(&key["key"]);
+    let apart = format!("`tollgate ledger sum --key {key}` tells the refused ones apart");
+    rows.push(("settled", format!("{records} served or refused, {cost}, {upstream} upstream")));
+    rows.push(("", apart));
     rows.iter().map(|(word, value)| format!("{word:<WORDS$}{value}")).collect()
 }
 

@@ -4,6 +4,7 @@
 pub mod output;
 
 mod check;
+mod counted;
 mod demo;
 mod descriptors;
 mod keys;
@@ -13,7 +14,9 @@ mod serve;
 mod socket;
 mod table;
 
+use crate::config::{self, Config, ConfigErrors, ProcessEnv};
 use clap::{Parser, Subcommand};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Exit code: what was asked for is done.
@@ -75,3 +78,20 @@ fn run(command: &Command) -> u8 {
 
 /// The configuration of a directory that nobody named.
 const FILE: &str = "tollgate.toml";
+
+/// Said when there is neither a file nor a provider in the environment.
+const NOTHING_TO_SERVE: &str = "\
+tollgate: nothing to serve: there is no ./tollgate.toml and no provider in the environment
+  see it work      tollgate demo
+  name a provider  OPENAI_API_KEY or ANTHROPIC_API_KEY, with a key of it; then: tollgate serve
+  write a file     docs/reference/config.md, README.md; then: tollgate serve FILE";
+
+/// The configuration that `serve` takes and `check` judges: of a file that was named, else of the
+/// directory, else of the environment; `None` if there is none of these.
+fn configuration(file: Option<&Path>) -> Option<Result<Config, ConfigErrors>> {
+    match file {
+        Some(file) => Some(config::load(file, &ProcessEnv)),
+        None if Path::new(FILE).exists() => Some(config::load(Path::new(FILE), &ProcessEnv)),
+        None => config::from_environment(&ProcessEnv),
+    }
+}

@@ -9,11 +9,11 @@ mod logs;
 mod stopping;
 mod told;
 
-use super::{EXIT_FAILED, EXIT_UNUSABLE, FILE, descriptors, output};
+use super::{EXIT_FAILED, EXIT_UNUSABLE, NOTHING_TO_SERVE, configuration, descriptors, output};
 use crate::admin::socket::Socket;
 use crate::admin::{self, Watched};
 use crate::config::log::Access;
-use crate::config::{self, Config, ProcessEnv};
+use crate::config::{Config, ProcessEnv};
 use crate::control::certificates::{self, Said};
 use crate::control::desk::{Desk, Log};
 use crate::control::resolver;
@@ -25,7 +25,7 @@ use crate::shard::mailbox::Letter;
 use crate::upstream::addresses::Addresses;
 use clap::Args;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -46,12 +46,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> u8 {
-    let config = match &arguments.file {
-        Some(file) => Some(config::load(file, &ProcessEnv)),
-        None if Path::new(FILE).exists() => Some(config::load(Path::new(FILE), &ProcessEnv)),
-        None => config::from_environment(&ProcessEnv),
-    };
-    let config = match config {
+    let config = match configuration(arguments.file.as_deref()) {
         Some(Ok(config)) => config,
         Some(Err(errors)) => {
             output::tell(&errors.to_string());
@@ -67,13 +62,6 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
         EXIT_FAILED
     })
 }
-
-/// Said when there is neither a file nor a provider in the environment.
-const NOTHING_TO_SERVE: &str = "\
-tollgate: nothing to serve: there is no ./tollgate.toml and no provider in the environment
-  see it work      tollgate demo
-  name a provider  OPENAI_API_KEY or ANTHROPIC_API_KEY, with a key of it; then: tollgate serve
-  write a file     docs/reference/config.md, README.md; then: tollgate serve FILE";
 
 fn serve(config: &Config, arguments: &Arguments) -> io::Result<u8> {
     // Before the threads: the allocator's parameters are the process's.

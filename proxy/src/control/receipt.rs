@@ -53,8 +53,12 @@ impl Names {
         })
     }
 
-    /// The name of the provider that served.
+    /// The name of the provider that served or was tried last; of a record without an attempt
+    /// none, for its number is that of the first.
     pub fn provider(&self, record: &Settled) -> Option<&str> {
+        if record.attempts == 0 {
+            return None;
+        }
         self.providers.get(usize::from(record.provider_id)).map(|name| &**name)
     }
 }
@@ -185,6 +189,7 @@ mod tests {
             head: Head {
                 key_id: 7,
                 provider_id: 1,
+                attempts: 1,
                 tokens: [10, 0, 0, 0, 20, 0, 0, 5],
                 provenance: Provenance::Reported,
                 cost_picousd: 18_446_744_073_709_551_615,
@@ -203,6 +208,16 @@ mod tests {
         assert_eq!(read["tokens"]["reasoning_of_output"], 5);
         assert_eq!(read["cost_picousd"], 18_446_744_073_709_551_615_u64);
         assert_eq!(read["provenance"], "reported");
+    }
+
+    #[test]
+    fn who_was_not_asked_is_not_named() {
+        let names = Names { keys: HashMap::new(), providers: vec!["first".into()] };
+        let named = |attempts: u8| {
+            let head = Head { attempts, ..Head::default() };
+            json(&Settled { head, ..Settled::default() }, &names)["provider"].clone()
+        };
+        assert_eq!((named(0), named(1)), (Value::Null, "first".into()));
     }
 
     #[test]

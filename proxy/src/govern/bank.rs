@@ -68,9 +68,19 @@ pub struct DayUsed {
 // === impl MoneyHold ===
 
 impl MoneyHold {
+    /// What was asked for and not granted: it holds nothing, and settles nothing.
+    pub fn refused(amount: PicoUsd) -> MoneyHold {
+        MoneyHold { amount, ..MoneyHold::default() }
+    }
+
     /// What is held.
     pub fn amount(&self) -> PicoUsd {
         self.amount
+    }
+
+    /// What would have been held, if it was refused.
+    pub fn wanted(&self) -> PicoUsd {
+        if self.budgets == 0 { self.amount } else { PicoUsd(0) }
     }
 
     /// The windows it was taken in, in the order of the budgets.

@@ -287,7 +287,7 @@ pub(super) fn refused<I: Io>(shard: &Shard<I>, held: &mut Held, refusal: Refusal
     }
     if let Some(bundle) = held.bundle.as_ref().filter(|_| held.stage == Stage::None) {
         let (key, project) = (bundle.key.0, bundle.project);
-        let trace = shard.refused.borrow_mut().note(key, code);
+        let trace = shard.refused.borrow_mut().note(key, code, face.status);
         if trace == Trace::Record {
             let now = shard.now();
             held.record.head = Head {
@@ -297,6 +297,7 @@ pub(super) fn refused<I: Io>(shard: &Shard<I>, held: &mut Held, refusal: Refusal
                 route_id: to.route.map_or(0, Route::number),
                 dialect: to.dialect.number(),
                 status: face.status,
+                hold_picousd: govern::money(&held.layers).wanted().0,
                 ..refusal_head(code, now)
             };
             record_refusal(shard, held);
@@ -346,7 +347,8 @@ pub(crate) fn record_counted<I: Io>(shard: &Shard<I>, second: u64) {
         held.record.head = Head {
             request_id: shard.mint.borrow_mut().mint(now.wall.0).0,
             key_id: key,
-            count,
+            status: count.status,
+            count: count.refusals,
             flags: flag::COUNTED,
             ..refusal_head(code, now)
         };

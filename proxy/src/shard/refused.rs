@@ -23,6 +23,15 @@ pub enum Trace {
     Lost,
 }
 
+/// Refusals of one key, code and second beyond those with a record each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// How many.
+    pub refusals: u32,
+    /// The status of the first: a code has one in each dialect.
+    pub status: u16,
+}
+
 /// The refusals of the second at hand.
 #[derive(Debug)]
 pub struct RefusedBook {
@@ -30,7 +39,7 @@ pub struct RefusedBook {
     share: u32,
     second: u64,
     recorded: HashMap<u64, u32>,
-    counted: HashMap<(u64, u16), u32>,
+    counted: HashMap<(u64, u16), Count>,
 }
 
 impl RefusedBook {
@@ -45,8 +54,8 @@ impl RefusedBook {
         }
     }
 
-    /// A key is refused with the code of this number.
-    pub fn note(&mut self, key: u64, code: u16) -> Trace {
+    /// A key is refused with the code of this number and this status.
+    pub fn note(&mut self, key: u64, code: u16, status: u16) -> Trace {
         if self.recorded.len() < ROWS_MAX || self.recorded.contains_key(&key) {
             let recorded = self.recorded.entry(key).or_default();
             if *recorded < self.share {
@@ -55,15 +64,15 @@ impl RefusedBook {
             }
         }
         if self.counted.len() < ROWS_MAX || self.counted.contains_key(&(key, code)) {
-            let count = self.counted.entry((key, code)).or_default();
-            *count = count.saturating_add(1);
+            let count = self.counted.entry((key, code)).or_insert(Count { refusals: 0, status });
+            count.refusals = count.refusals.saturating_add(1);
             return Trace::Counted;
         }
         Trace::Lost
     }
 
-    /// Ends the second that is over, and hands out its counts: key, code, how many.
-    pub fn turn(&mut self, second: u64, mut each: impl FnMut(u64, u16, u32)) {
+    /// Ends the second that is over, and hands out its counts, by key and code.
+    pub fn turn(&mut self, second: u64, mut each: impl FnMut(u64, u16, Count)) {
         if second == self.second {
             return;
         }
@@ -79,9 +88,9 @@ impl RefusedBook {
 mod tests {
     use super::*;
 
-    fn turned(book: &mut RefusedBook, second: u64) -> Vec<(u64, u16, u32)> {
+    fn turned(book: &mut RefusedBook, second: u64) -> Vec<(u64, u16, u32, u16)> {
         let mut rows = Vec::new();
-        book.turn(second, |key, code, count| rows.push((key, code, count)));
+        book.turn(second, |key, code, of| rows.push((key, code, of.refusals, of.status)));
         rows.sort_unstable();
         rows
     }
@@ -89,12 +98,12 @@ mod tests {
     #[test]
     fn ten_have_records_and_the_rest_is_counted_by_reason() {
         let mut book = RefusedBook::new(1);
-        let traces: Vec<Trace> = (0..13).map(|n| book.note(7, 1 + n % 2)).collect();
+        let traces: Vec<Trace> = (0..13).map(|n| book.note(7, 1 + n % 2, 400 + n % 2)).collect();
         assert!(traces[..10].iter().all(|trace| *trace == Trace::Record));
         assert!(traces[10..].iter().all(|trace| *trace == Trace::Counted));
-        assert_eq!(book.note(8, 1), Trace::Record, "another key");
-        assert_eq!(turned(&mut book, 1), [(7, 1, 2), (7, 2, 1)]);
-        assert_eq!(book.note(7, 1), Trace::Record, "another second");
+        assert_eq!(book.note(8, 1, 400), Trace::Record, "another key");
+        assert_eq!(turned(&mut book, 1), [(7, 1, 2, 400), (7, 2, 1, 401)]);
+        assert_eq!(book.note(7, 1, 400), Trace::Record, "another second");
         assert_eq!(turned(&mut book, 1), [], "the same second");
         assert_eq!(turned(&mut book, 2), []);
     }
@@ -102,11 +111,14 @@ mod tests {
     #[test]
     fn shards_share_and_rows_are_bounded() {
         let mut book = RefusedBook::new(4);
-        assert_eq!([0; 3].map(|_| book.note(1, 1)), [Trace::Record, Trace::Record, Trace::Counted]);
+        assert_eq!(
+            [0; 3].map(|_| book.note(1, 1, 400)),
+            [Trace::Record, Trace::Record, Trace::Counted]
+        );
         assert_eq!(RefusedBook::new(64).share, 1);
         let mut book = RefusedBook::new(1);
         let traces: Vec<Trace> =
-            (0..2 * ROWS_MAX as u64 + 1).map(|key| book.note(key, 1)).collect();
+            (0..2 * ROWS_MAX as u64 + 1).map(|key| book.note(key, 1, 400)).collect();
         assert_eq!(traces[ROWS_MAX - 1], Trace::Record);
         assert_eq!(traces[ROWS_MAX], Trace::Counted);
         assert_eq!(traces[2 * ROWS_MAX], Trace::Lost);

@@ -64,6 +64,12 @@ fn fifty_calls_at_once_and_room_for_three() {
             assert_eq!((record.hold_picousd, record.cost_picousd), (HOLD, COST));
             assert_eq!((record.overrun_picousd, record.ending), (0, Ending::Succeeded));
         }
+        for record in &outcome.refusals {
+            // One that stands for many has the status of all, and no hold of any.
+            let hold = if record.has(flag::COUNTED) { 0 } else { HOLD };
+            assert_eq!((record.status, record.hold_picousd), (429, hold));
+        }
+        assert!(outcome.refusals.iter().any(|record| record.has(flag::COUNTED)));
         let refused: u32 = outcome.refusals.iter().map(|record| record.count).sum();
         assert_eq!((outcome.records.len(), refused), (3, 47), "each is recorded or counted");
     });
@@ -95,6 +101,7 @@ fn a_spent_budget_is_final_and_says_why() {
             assert_eq!(second.field("x-tollgate-request-id"), Some(id));
             assert_eq!(codes::name(refusal.error_code), Some("budget_exceeded"));
             assert_eq!((refusal.status, refusal.release), (402, Release::Refused));
+            assert_eq!(refusal.hold_picousd, HOLD, "what would have been held");
             assert_eq!((refusal.model.as_str(), refusal.cost_picousd), ("a", 0));
         });
     }
@@ -384,6 +391,33 @@ fn an_answer_that_does_not_say_what_it_used_is_estimated() {
         assert_eq!(record.cost_picousd, 1_010 + 100 * out);
         assert_eq!(outcome.counters.usage_missing.get(), 1);
     });
+}
+
+/// A count without an output is not one of 0: the input stands, the output is estimated.
+#[test]
+fn an_output_that_is_left_out_is_estimated_and_one_of_nothing_is_not() {
+    let counted = r#","completion_tokens":2,"total_tokens":3"#;
+    let absent = COMPLETION.replace(counted, "");
+    let zero = COMPLETION.replace(counted, r#","completion_tokens":0"#);
+    let silent = absent.replace("\"hi\"", "null");
+    let out = u32::try_from(absent.len().div_ceil(4)).unwrap();
+    for (body, output, provenance) in [
+        (&absent, out, Provenance::Estimated),
+        (&zero, 0, Provenance::Reported),
+        (&silent, 0, Provenance::Reported),
+    ] {
+        let answer = json("200 OK", "", body);
+        let scenario = Scenario::plain(call(post("", BODY)), answer.as_bytes());
+        transports::each(&scenario, |outcome| {
+            outcome.assert_clean();
+            let record = &outcome.records[0];
+            assert_eq!((record.tokens[0], record.tokens[4]), (1, output), "{body}");
+            assert_eq!((record.provenance, record.release), (provenance, Release::None));
+            assert_eq!(record.cost_picousd, 10 + 100 * u64::from(output));
+            let missing = u64::from(provenance == Provenance::Estimated);
+            assert_eq!(outcome.counters.usage_missing.get(), missing);
+        });
+    }
 }
 
 /// What a refusal's record says of the model is of its own request.

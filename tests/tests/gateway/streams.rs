@@ -213,6 +213,27 @@ fn only_the_chunk_that_was_asked_for_is_hidden() {
     });
 }
 
+/// A last chunk that counts the input alone: the output is what the text counts.
+#[test]
+fn an_output_that_the_usage_leaves_out_is_counted_by_its_text() {
+    let usage = r#""usage":{"prompt_tokens":3}"#;
+    for (text, output) in [("twelve bytes", 3), ("", 0)] {
+        let body = format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n\
+             data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\n\
+             data: {{\"choices\":[],{usage}}}\n\ndata: [DONE]\n\n"
+        );
+        let scenario = once(&ask(""), sent(Framing::Chunked, body.as_bytes()));
+        transports::each(&scenario, |outcome| {
+            outcome.assert_clean();
+            let record = &outcome.records[0];
+            assert_eq!((record.tokens[0], record.tokens[4]), (3, output));
+            let told = (record.ending, record.provenance);
+            assert_eq!(told, (Ending::Succeeded, Provenance::Estimated));
+        });
+    }
+}
+
 /// Events of any size pass as they come, and the usage at their end is read.
 #[test]
 fn a_giant_event_passes_as_it_comes_and_its_last_key_counts() {

@@ -48,3 +48,39 @@ fn every_fault_has_its_place() {
     let at_3 = errors.iter().find(|error| error["line"] == 3).expect("an error at its line");
     assert!(at_3["text"].as_str().unwrap().contains("knid"), "{json}");
 }
+
+/// The same words, and the same exit code, as `serve` has for them.
+#[test]
+fn without_a_file_the_environment_is_told_as_serve_would_take_it() {
+    let folder = folder("check-environment");
+    let run = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = tollgate(&folder, arguments);
+        command.env_clear().env("TOLLGATE_STATE_DIR", folder.join("state"));
+        command.envs(variables.iter().copied());
+        let output = command.output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let variables =
+        [("OPENAI_API_KEY", "sk-secret"), ("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1")];
+    let (code, out, err) = run(&["check"], &variables);
+    assert_eq!(code, Some(0), "{err}");
+    for part in ["environment: usable", "openai (openai) at http://127.0.0.1:8000/v1"] {
+        assert!(out.contains(part), "{part} in {out}");
+    }
+    assert!(!out.contains("sk-secret") && !err.contains("sk-secret"), "{out}{err}");
+    assert!(!folder.join("state").exists(), "nothing is written");
+
+    let (code, out, err) = run(&["check"], &[]);
+    assert_eq!((code, out.as_str()), (Some(2), ""));
+    assert_eq!((code, err), {
+        let (code, _, err) = run(&["serve"], &[]);
+        (code, err)
+    });
+    let (code, json, _) = run(&["check", "--json"], &[]);
+    let read: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &read["usable"]), (Some(2), &false.into()));
+    let (code, _, err) = run(&["check", "other.toml"], &variables);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("other.toml"), "a file that was named is not left out: {err}");
+}

@@ -40,6 +40,19 @@ pub(super) fn shown(text: &str) -> String {
     text.chars().flat_map(char::escape_debug).collect()
 }
 
+/// The same with quotes and backslashes as they stand: what clients say of themselves is JSON,
+/// which has escapes of its own.
+pub(super) fn readable(text: &str) -> String {
+    let mut readable = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '"' | '\'' | '\\' => readable.push(c),
+            c => readable.extend(c.escape_debug()),
+        }
+    }
+    readable
+}
+
 /// A sum of money, which can be beyond what one record can say.
 pub(super) fn money(sum: u128) -> String {
     match u64::try_from(sum) {
@@ -51,6 +64,15 @@ pub(super) fn money(sum: u128) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readable_text_keeps_json_and_nothing_that_acts() {
+        assert_eq!(readable("{\"a\":'\\\"'}"), "{\"a\":'\\\"'}");
+        for c in ['\0', '\n', '\r', '\t', '\u{1b}', '\u{7f}', '\u{9b}', '\u{202e}', '\u{2028}'] {
+            let told = readable(&format!("a{c}b"));
+            assert!(!told.contains(c) && told.starts_with("a\\"), "{told}");
+        }
+    }
 
     #[test]
     fn a_sum_beyond_one_record_is_told_in_dollars() {

@@ -1,6 +1,7 @@
 //! One record in plain words: who, what, how much, and why.
 
-use super::amounts::{money, shown};
+use super::amounts::{money, readable, shown};
+use crate::cli::counted::counted;
 use crate::control::receipt::{self, BUCKETS, Names};
 use crate::exchange::codes;
 use crate::exchange::ids::{KeyId, RequestId};
@@ -38,7 +39,7 @@ pub(super) fn rows(seq: u64, record: &Record<'_>, names: &Names) -> Vec<String> 
         ("went to", went(record, &settled, names)),
         ("time", time(&settled)),
         ("ending", ending(&settled)),
-        ("why", why(&settled).to_owned()),
+        ("why", why(&settled)),
         ("tokens", tokens(&settled)),
         ("price", price(&settled)),
         ("cost", cost(&settled)),
@@ -47,11 +48,11 @@ pub(super) fn rows(seq: u64, record: &Record<'_>, names: &Names) -> Vec<String> 
     ];
     for (word, text) in [("session", record.tail.session), ("end user", record.tail.end_user)] {
         if !text.is_empty() {
-            rows.push((word, shown(text)));
+            rows.push((word, readable(text)));
         }
     }
     if !record.tail.metadata.is_empty() {
-        rows.push(("metadata", shown(&String::from_utf8_lossy(record.tail.metadata))));
+        rows.push(("metadata", readable(&String::from_utf8_lossy(record.tail.metadata))));
     }
     let told = rows.iter().filter(|(_, value)| !value.is_empty());
     told.map(|(word, value)| format!("{word:<WORDS$}{value}")).collect()
@@ -83,14 +84,15 @@ fn ending(record: &Settled) -> String {
         text = format!("{text}, refused with {code}");
     }
     if record.has(flag::COUNTED) {
-        text = format!("{text}; stands for {} refusals of the same second", record.count);
+        let refusals = counted(record.count.into(), "refusal");
+        text = format!("{text}; stands for {refusals} of the same second");
     }
     text
 }
 
 /// What the owner of a key that was refused can do about it; nothing where the code says it all.
-fn why(record: &Settled) -> &'static str {
-    match codes::name(record.error_code).unwrap_or_default() {
+fn why(record: &Settled) -> String {
+    let why = match codes::name(record.error_code).unwrap_or_default() {
         "budget_exceeded" | "insufficient_quota" => {
             "the budget: what is spent and this call's hold are above its limit; see `keys show`"
         }
@@ -103,6 +105,13 @@ fn why(record: &Settled) -> &'static str {
         "concurrency_limited" => "the key's calls in flight; `keys show` has the limit",
         "key_revoked" | "key_expired" => "the key; `keys show` has its state",
         _ => "",
+    };
+    // Of an exchange that was opened it is what it did hold.
+    match record.hold_picousd {
+        hold if hold > 0 && record.ending == Ending::Refused => {
+            format!("{why}; it would have held {}", PicoUsd(hold))
+        }
+        _ => why.to_owned(),
     }
 }
 
@@ -252,6 +261,45 @@ mod tests {
                 assert!(said.contains(part), "{part} in {said}");
             }
         }
+    }
+
+    #[test]
+    fn a_budgets_refusal_says_what_would_have_been_held() {
+        let refused = |code, hold_picousd| {
+            let error_code = codes::number(code);
+            told(Head { error_code, hold_picousd, ending: Ending::Refused, ..Head::default() })
+        };
+        for code in ["budget_exceeded", "budget_reserved"] {
+            let said = refused(code, 156_680_000_000);
+            assert!(said.contains("; it would have held $0.15668\n"), "{said}");
+            assert!(said.contains("held        nothing: it was refused"), "{said}");
+        }
+        assert!(!refused("rate_limited", 0).contains("would have held"));
+    }
+
+    #[test]
+    fn a_counted_refusal_is_in_the_number_it_stands_for() {
+        for (count, part) in [(1, "for 1 refusal of"), (2, "for 2 refusals of")] {
+            let flags = flag::COUNTED;
+            let said = told(Head { count, flags, ending: Ending::Refused, ..Head::default() });
+            assert!(said.contains(part), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_a_client_says_of_itself_is_readable_and_moves_no_cursor() {
+        let tail = Tail {
+            end_user: "{\"device_id\":\"d\"}\u{1b}[2J",
+            metadata: br#"{"user_id":"{\"device_id\":\"d\"}"}"#,
+            ..Tail::default()
+        };
+        let names = Names::told([], Vec::new());
+        let rows = rows(1, &Record { head: Head::default(), tail }, &names);
+        let wanted = [
+            r#"end user    {"device_id":"d"}\u{1b}[2J"#,
+            r#"metadata    {"user_id":"{\"device_id\":\"d\"}"}"#,
+        ];
+        assert_eq!(rows[rows.len() - 2..], wanted);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::amounts::money;
 use super::whole;
+use crate::cli::counted::counted;
 use crate::cli::output;
 use crate::cli::place::{Home, Known, Place, unusable};
 use crate::cli::{EXIT_FAILED, EXIT_OK};
@@ -174,7 +175,8 @@ fn lines(
     line("ledger", format!("{}, node {:016x}", home.state_dir.display(), home.node));
     let Report { segments, frames, first_seq, last_seq, .. } = report;
     let records = format!("records {first_seq} to {last_seq}");
-    line("read", format!("{segments} segments, {frames} frames, {records}"));
+    let (segments, frames) = (counted(*segments, "segment"), counted(*frames, "frame"));
+    line("read", format!("{segments}, {frames}, {records}"));
     if proved.is_ok() {
         line("chain", format!("whole, to {}", hex(&report.chain)));
         line("records", "each readable, no settle sequence missing or twice".to_owned());
@@ -198,7 +200,10 @@ fn lines(
         "unrecovered",
         match unrecovered.len() {
             0 => "none".to_owned(),
-            n => format!("{n} exchanges of a dead process; the next start settles them"),
+            n => {
+                let exchanges = counted(n as u64, "exchange");
+                format!("{exchanges} of a dead process; the next start settles what is there")
+            }
         },
     );
     for slot in unrecovered.iter().take(LISTED_MAX) {

@@ -112,6 +112,10 @@ pub(super) fn first_key(node: &Node, now: UnixMs) -> Result<Option<String>, KeyF
     Ok(Some(text.reveal().to_owned()))
 }
 
+/// Stands above a first key on the standard output, which may be the only one that is looked at.
+/// To a shell it is nothing.
+const COMMENT: &str = "# the first key of this node, without limits; it is shown this once";
+
 /// Tells it, once. As a line of a shell, for the clients' lines read this variable. Records that
 /// are printed have the standard output to themselves.
 pub(super) fn tell_first_key(text: &str, output_is_taken: bool) {
@@ -119,7 +123,7 @@ pub(super) fn tell_first_key(text: &str, output_is_taken: bool) {
     let export = format!("export TOLLGATE_KEY={text}");
     if output_is_taken {
         output::tell(&export);
-    } else if output::print(&format!("{export}\n")).is_err() {
+    } else if output::print(&format!("{COMMENT}\n{export}\n")).is_err() {
         let how = "`tollgate keys revoke first`, then `tollgate keys create`";
         line("warning", &format!("nobody reads the standard output, and the key is lost: {how}"));
     }

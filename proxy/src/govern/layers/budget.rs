@@ -45,9 +45,14 @@ impl Layer for Money {
         }
         let Some(amount) = dearest(call, plan, limits)? else { return Ok(()) };
         debug_assert_eq!(*hold, MoneyHold::default(), "a call holds once");
-        *hold = bank::hold(&limits.budgets, amount, now.wall)
-            .map_err(|short| refusal(short, now.mono))?;
-        Ok(())
+        let held = bank::hold(&limits.budgets, amount, now.wall);
+        let (held, judged) = match held {
+            Ok(held) => (held, Ok(())),
+            // The record of the refusal tells its owner what the call would have taken.
+            Err(short) => (MoneyHold::refused(amount), Err(refusal(short, now.mono))),
+        };
+        *hold = held;
+        judged
     }
 
     fn settle(&self, bundle: &Bundle, hold: MoneyHold, cost: PicoUsd) {

@@ -106,7 +106,12 @@ impl Reply {
 
     /// The usage that was reported, if any.
     pub(crate) fn usage(&self) -> UsageEnvelope {
-        self.facts().map_or_else(UsageEnvelope::default, |facts| usage::envelope(&facts.usage))
+        let Some(facts) = self.facts() else { return UsageEnvelope::default() };
+        let mut usage = usage::envelope(&facts.usage);
+        if facts.content {
+            usage.note_content();
+        }
+        usage
     }
 }
 
