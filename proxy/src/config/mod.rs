@@ -46,7 +46,7 @@ use toml::de::DeTable;
 /// Reads and compiles the file at `path`.
 pub fn load(path: &Path, env: &dyn Env) -> Result<Config, ConfigErrors> {
     let name = path.display().to_string();
-    match env.read_file(path) {
+    match env.read_named(path) {
         Ok(text) => parse(&name, &text, env),
         Err(error) => Err(ConfigErrors::whole(&name, format!("cannot be read: {error}"))),
     }
