@@ -243,3 +243,15 @@ fn what_a_killed_node_left_is_listed_and_settled_by_the_next_start() {
     assert_eq!(report["endings"]["orphaned"], 1);
     assert_eq!(report["unrecovered"].as_array().map(Vec::len), Some(0));
 }
+
+#[test]
+fn a_lock_that_is_no_file_is_told_and_nothing_is_taken_for_proved() {
+    let (folder, _) = served("ledger-lock");
+    let lock = folder.join("state/lock");
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::create_dir(&lock).unwrap();
+    let said = tollgate(&folder, &["ledger", "verify"]).output().unwrap();
+    assert_eq!(said.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&said.stderr);
+    assert!(said.contains("opening the lock"), "{said}");
+}
