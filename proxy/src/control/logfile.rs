@@ -43,13 +43,14 @@ impl LogFile {
         let torn = self.torn;
         let Ok((file, id)) = self.current() else { return count(lines.as_bytes()) };
         // What there is of a broken line must not run into the next one.
-        let mended = torn != Some(id) || put(file, b"\n").is_empty();
-        let left = if mended { put(file, lines.as_bytes()) } else { lines.as_bytes() };
-        let put = lines.as_bytes().get(..lines.len() - left.len()).unwrap_or_default();
+        let mended = torn != Some(id) || put(file, b"\n").0.is_empty();
+        let nothing = (lines.as_bytes(), Broken(false));
+        let (left, Broken(broken)) = if mended { put(file, lines.as_bytes()) } else { nothing };
+        let done = lines.as_bytes().get(..lines.len() - left.len()).unwrap_or_default();
         if mended {
-            self.torn = put.last().is_some_and(|last| *last != b'\n').then_some(id);
+            self.torn = done.last().is_some_and(|last| *last != b'\n').then_some(id);
         }
-        if !left.is_empty() {
+        if broken {
             self.file = None;
         }
         count(left)
@@ -84,18 +85,25 @@ impl LogFile {
     }
 }
 
+/// Whether a file is of no more use. A pipe that is full is: who closed it would end its reader.
+struct Broken(bool);
+
 /// Writes; what could not be written.
-fn put<'t>(file: &mut File, mut bytes: &'t [u8]) -> &'t [u8] {
+fn put<'t>(file: &mut File, mut bytes: &'t [u8]) -> (&'t [u8], Broken) {
     while !bytes.is_empty() {
         match file.write(bytes) {
-            Ok(0) => break,
+            Ok(0) => return (bytes, Broken(true)),
             Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock && has_room(file) => {}
-            Err(_) => break,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if !has_room(file) {
+                    return (bytes, Broken(false));
+                }
+            }
+            Err(_) => return (bytes, Broken(true)),
         }
     }
-    bytes
+    (bytes, Broken(false))
 }
 
 /// Whether something can be written, before the reader has taken nothing for too long.
