@@ -8,7 +8,7 @@
 use rustix::fs::{FallocateFlags, OFlags};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 pub mod simulated;
@@ -202,7 +202,12 @@ impl DiskFile for File {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.sync_data()
+        self.sync_data()?;
+        // Removed beside us, it ends with this process: what was written is on no disk.
+        if self.metadata()?.nlink() == 0 {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the file was removed"));
+        }
+        Ok(())
     }
 
     fn allocate(&self, len: u64) -> io::Result<()> {
@@ -211,5 +216,23 @@ impl DiskFile for File {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slab::tests::Memory;
+
+    #[test]
+    fn what_is_written_to_a_file_that_was_removed_is_not_synced() {
+        let memory = Memory::new();
+        let folder = Folder::make(&memory.0).unwrap();
+        let file = folder.create("segment").unwrap();
+        file.write_all_at(b"record", 0).unwrap();
+        file.sync().unwrap();
+        std::fs::remove_dir_all(&memory.0).unwrap();
+        file.write_all_at(b"record", 6).unwrap();
+        assert_eq!(file.sync().unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

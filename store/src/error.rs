@@ -74,6 +74,8 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// The state store's file is damaged, in a way that its own checks stop at.
+    StateDamaged,
     /// A row of the state store is not readable.
     Row(&'static str),
 }
@@ -139,6 +141,7 @@ impl fmt::Display for Error {
             Error::Slab(why) => write!(f, "slab: {why}"),
             Error::NotMemory => f.write_str("slabs need a tmpfs (/dev/shm or $RUNTIME_DIRECTORY)"),
             Error::State { what, message } => write!(f, "state store, {what}: {message}"),
+            Error::StateDamaged => f.write_str("state store: its file is damaged"),
             Error::Row(what) => write!(f, "state store: a row of {what} is not readable"),
         }
     }

@@ -14,6 +14,7 @@ use crate::frame::{SlabMark, Stated};
 use crate::reader::Position;
 use crate::wire::{Put, Take, Wire, encoded};
 use redb::{ReadableTable, ReadableTableMetadata, Table, TableDefinition, TableError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 mod base;
@@ -49,6 +50,12 @@ fn failed<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> Error {
     move |error| Error::State { what, message: error.to_string() }
 }
 
+/// Reads what may be damaged: redb stops at some of that with an assertion of its own.
+fn sound<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
+    // Nothing that was touched is used again: whoever is told of damage gives the store up.
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or(Err(Error::StateDamaged))
+}
+
 /// A new number, above `floor`, never given before.
 fn bump(meta: &mut Table<'_, &'static str, u64>, counter: &'static str, floor: u64) -> Result<u64> {
     let what = "counting";
@@ -63,6 +70,10 @@ fn bump(meta: &mut Table<'_, &'static str, u64>, counter: &'static str, floor: u
 impl State {
     /// Opens the store, or makes it for a node whose identity `mint` gives.
     pub fn open(path: &Path, mint: impl FnOnce() -> u64) -> Result<State> {
+        sound(|| State::opened(path, mint))
+    }
+
+    fn opened(path: &Path, mint: impl FnOnce() -> u64) -> Result<State> {
         let database = Base::open(path).map_err(failed("opening"))?;
         let what = "reading the node's identity";
         let write = database.begin_write().map_err(failed(what))?;
@@ -123,6 +134,10 @@ impl State {
 
     /// The last checkpoint; `None` if there is none.
     pub fn checkpoint(&self) -> Result<Option<Checkpoint>> {
+        sound(|| self.read_checkpoint())
+    }
+
+    fn read_checkpoint(&self) -> Result<Option<Checkpoint>> {
         let what = "reading the checkpoint";
         let read = self.database.begin_read().map_err(failed(what))?;
         let table = match read.open_table(CHECKPOINT) {

@@ -63,6 +63,7 @@ pub fn main_from_args() -> ExitCode {
             u8::try_from(refused.exit_code()).unwrap_or(EXIT_UNUSABLE)
         }
     };
+    output::last();
     ExitCode::from(code)
 }
 

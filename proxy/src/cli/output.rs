@@ -1,9 +1,97 @@
 //! The only place that writes to the process's standard output and error.
 //!
 //! Results go to the output, what is told about them to the error. A pipe that nobody reads any
-//! more is not a failure of the command.
+//! more is not a failure of the command. A process that serves does not wait for whoever reads the
+//! error either: from [`tell_beside`] on a thread of its own writes the lines, [`WAITING_MAX`] of
+//! them wait for it, and what finds no room is counted and gone.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Lines that wait for a slow reader: what every category of trouble may say in six seconds.
+const WAITING_MAX: usize = 1_024;
+
+/// How long the end of the process waits for a reader of the last lines.
+const LAST_MAX: Duration = Duration::from_millis(500);
+
+/// Who writes lines to the standard error beside everybody else.
+struct Teller {
+    told: SyncSender<Told>,
+    /// Lines handed over and not written yet.
+    waiting: Arc<AtomicUsize>,
+    lost: Arc<AtomicU64>,
+}
+
+/// What is handed over.
+enum Told {
+    Line(String),
+    /// All before it is written.
+    Last(SyncSender<()>),
+}
+
+/// One for the process, as there is one standard error.
+static TELLER: OnceLock<Teller> = OnceLock::new();
+
+// === impl Teller ===
+
+impl Teller {
+    /// Starts it. Lines that find no room are counted in `lost`.
+    fn start(lost: Arc<AtomicU64>, emit: impl Fn(&str) + Send + 'static) -> io::Result<Teller> {
+        // One place more, which no line takes: the end finds it free.
+        let (told, coming) = mpsc::sync_channel(WAITING_MAX + 1);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let left = waiting.clone();
+        std::thread::Builder::new().name("teller".to_owned()).spawn(move || {
+            for told in coming {
+                match told {
+                    Told::Line(line) => {
+                        emit(&line);
+                        left.fetch_sub(1, Ordering::AcqRel);
+                    }
+                    Told::Last(ended) => drop(ended),
+                }
+            }
+        })?;
+        Ok(Teller { told, waiting, lost })
+    }
+
+    /// Hands a line over; never waits.
+    fn offer(&self, line: &str) {
+        let full = self.waiting.fetch_add(1, Ordering::AcqRel) >= WAITING_MAX;
+        if full || self.told.try_send(Told::Line(line.to_owned())).is_err() {
+            self.waiting.fetch_sub(1, Ordering::AcqRel);
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until all is written, but not for ever.
+    fn last(&self) {
+        let (ended, end) = mpsc::sync_channel(1);
+        if self.told.try_send(Told::Last(ended)).is_ok() {
+            // Nothing comes: it is dropped once all is written, or this has lasted too long.
+            let _ = end.recv_timeout(LAST_MAX);
+        }
+    }
+}
+
+/// From now on lines to the standard error are written beside whoever tells them. Lost ones are
+/// counted in `lost`.
+pub fn tell_beside(lost: Arc<AtomicU64>) -> io::Result<()> {
+    let teller = Teller::start(lost, tell_now)?;
+    // A process serves once; a second teller would have nothing to do.
+    let _ = TELLER.set(teller);
+    Ok(())
+}
+
+/// What was told is written, if somebody reads it: for the end of the process.
+pub fn last() {
+    if let Some(teller) = TELLER.get() {
+        teller.last();
+    }
+}
 
 /// Writes text to the standard output and flushes it.
 pub fn print(text: &str) -> io::Result<()> {
@@ -19,5 +107,43 @@ pub fn say(line: &str) {
 
 /// Writes a line to the standard error.
 pub fn tell(line: &str) {
+    match TELLER.get() {
+        Some(teller) => teller.offer(line),
+        None => tell_now(line),
+    }
+}
+
+fn tell_now(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn who_tells_waits_for_no_reader_and_the_end_waits_only_so_long() {
+        let lost = Arc::new(AtomicU64::new(0));
+        let (free, held) = channel::<()>();
+        let (said, told) = channel();
+        let teller = Teller::start(lost.clone(), move |line| {
+            // Ends once nobody holds it any more.
+            let _ = held.recv();
+            let _ = said.send(line.to_owned());
+        });
+        let teller = teller.unwrap();
+        for number in 0..WAITING_MAX + 11 {
+            teller.offer(&number.to_string());
+        }
+        // One may be with the reader.
+        let gone = lost.load(Ordering::Relaxed) as usize;
+        assert!((10..=11).contains(&gone), "{gone}");
+        teller.last();
+        assert!(told.try_recv().is_err(), "nobody has read");
+        drop(free);
+        let lines: Vec<String> = told.iter().take(WAITING_MAX + 11 - gone).collect();
+        let wanted = (0..WAITING_MAX + 11 - gone).map(|number| number.to_string());
+        assert_eq!(lines, wanted.collect::<Vec<_>>(), "in order, the first of them");
+    }
 }

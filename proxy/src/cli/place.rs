@@ -9,9 +9,11 @@ use crate::control::ledger::identity;
 use crate::control::receipt::Names;
 use clap::Args;
 use serde_json::Value;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use store::appender::Checkpoint;
 use store::disk::Folder;
+use store::error::Error;
 use store::lock::Lock;
 use store::state::State;
 
@@ -91,8 +93,16 @@ impl Home {
         if let Some(answer) = socket::ask(&self.state_dir, "GET", "/ledger", "")? {
             return Ok(Known::Server(answer.body));
         }
-        let Ok(_lock) = Lock::take(&self.state_dir.join("lock")) else { return Ok(Known::Nobody) };
-        let failed = |error: store::error::Error| format!("{}: {error}", self.state_dir.display());
+        let failed = |error: Error| format!("{}: {error}", self.state_dir.display());
+        let _lock = match Lock::take(&self.state_dir.join("lock")) {
+            Ok(lock) => lock,
+            // Not what a node has made, and no node starts beside it.
+            Err(Error::Io { what, source }) if source.kind() == ErrorKind::IsADirectory => {
+                return Err(failed(Error::Io { what, source }));
+            }
+            // Another has it, or it is another user's: the log alone is read.
+            Err(_) => return Ok(Known::Nobody),
+        };
         let state = State::open(&self.state_dir.join("state.redb"), || self.node);
         let state = state.map_err(failed)?;
         let checkpoint = state.checkpoint().map_err(failed)?;

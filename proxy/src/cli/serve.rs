@@ -16,6 +16,7 @@ use crate::config::log::Access;
 use crate::config::{Config, ProcessEnv};
 use crate::control::certificates::{self, Said};
 use crate::control::desk::{Desk, Log};
+use crate::control::logfile::LogFile;
 use crate::control::resolver;
 use crate::control::signals::{Hangup, Signals};
 use crate::io::tls::ServerTls;
@@ -71,14 +72,15 @@ fn serve(config: &Config, arguments: &Arguments) -> io::Result<u8> {
         .map_err(|error| at("admin", config.listen_admin, &error))?;
     admin.set_nonblocking(true)?;
     let access = logs::access(config, arguments.print_records);
+    let file = logs::open(&access)?;
     let options = Options { keep_records: logs::keep(config, &access), pin: !arguments.no_pin };
     let node = Node::start(config, &options).map_err(|error| match error {
         StartError::Io(error) => at("data", config.listen_data, &error),
         error => io::Error::other(error),
     })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let code = runtime.block_on(control(config, arguments, node, admin, &limit));
-    // A name look-up under way is no reason to stay.
+    let code = runtime.block_on(control(config, (access, file), node, admin, &limit));
+    // A name look-up or a read of a file under way is no reason to stay.
     runtime.shutdown_background();
     code
 }
@@ -86,14 +88,16 @@ fn serve(config: &Config, arguments: &Arguments) -> io::Result<u8> {
 /// The control thread's work, from the moment the shards take connections to the end.
 async fn control(
     config: &Config,
-    arguments: &Arguments,
+    (access, file): (Access, Option<LogFile>),
     node: Node,
     admin: std::net::TcpListener,
     limit: &str,
 ) -> io::Result<u8> {
+    let mut watched = Watched::new(node.counters.clone(), clock::now().wall.0);
+    // From here on who tells something waits for no reader.
+    output::tell_beside(watched.lines_lost().clone())?;
     // Until here a signal did what it does by default: nothing was promised to anybody.
     let signals = Signals::install()?;
-    let mut watched = Watched::new(node.counters.clone(), clock::now().wall.0);
     if let Some(books) = &node.books {
         watched = watched.with_ledger(books.ledger.gauges());
     }
@@ -101,9 +105,8 @@ async fn control(
     let upstreams = move || upstreams::states(&snapshot, clock::mono());
     let watched = Arc::new(watched.with_upstreams(Box::new(upstreams)));
     let desk = open_desk(config, &node)?;
-    let access = logs::access(config, arguments.print_records);
     let output_is_taken = access == Access::Output;
-    let printer = logs::start(config, &node, access, watched.lines_lost())?;
+    let printer = logs::start(config, &node, (&access, file), watched.lines_lost())?;
     let admin_address = admin.local_addr()?;
     tokio::spawn(admin::serve(tokio::net::TcpListener::from_std(admin)?, watched.clone()));
     let post = node.post.clone();

@@ -1,8 +1,11 @@
 //! The world a configuration refers to, as a parameter: tests need neither a process
 //! environment nor files.
 
+use rustix::fs::OFlags;
 use rustls::pki_types::CertificateDer;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Largest file that is read: a configuration of thousands of models, or a full price list.
@@ -13,8 +16,15 @@ pub trait Env {
     /// An environment variable; `None` also when it is not UTF-8.
     fn var(&self, name: &str) -> Option<String>;
 
-    /// A whole file as text.
+    /// A whole file as text. What is no regular file is refused: whoever reads a pipe or a device
+    /// waits for somebody.
     fn read_file(&self, path: &Path) -> io::Result<String>;
+
+    /// The same of the file that the command line names, which may be a pipe: whoever started the
+    /// command waits for it, and nothing else does.
+    fn read_named(&self, path: &Path) -> io::Result<String> {
+        self.read_file(path)
+    }
 
     /// The roots that the system trusts; none if it says nothing of any.
     fn system_roots(&self) -> Vec<CertificateDer<'static>> {
@@ -55,13 +65,17 @@ impl Env for ProcessEnv {
     }
 
     fn read_file(&self, path: &Path) -> io::Result<String> {
-        let mut text = String::new();
-        let file = std::fs::File::open(path)?;
-        file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
-        if text.len() as u64 > FILE_BYTES_MAX {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 8 MiB"));
+        // Without this flag a pipe that nobody writes to is never open.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        Ok(text)
+        whole(file)
+    }
+
+    fn read_named(&self, path: &Path) -> io::Result<String> {
+        whole(File::open(path)?)
     }
 
     /// From the places that systems have for them, or from `SSL_CERT_FILE` and `SSL_CERT_DIR`.
@@ -69,6 +83,16 @@ impl Env for ProcessEnv {
         // Single ones that cannot be read are none; whoever has none at all is told so.
         rustls_native_certs::load_native_certs().certs
     }
+}
+
+/// No more than [`FILE_BYTES_MAX`] of it.
+fn whole(file: File) -> io::Result<String> {
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 8 MiB"));
+    }
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -98,5 +122,19 @@ mod tests {
         assert_eq!(Files(Box::leak(Box::new([MACHINE, group("4096\n")]))).memory_bytes(), 4096);
         assert_eq!(Files(&[]).memory_bytes(), MEMORY_UNKNOWN);
         assert!(ProcessEnv.memory_bytes() > 1 << 20);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_and_nobody_is_waited_for() {
+        let folder = std::env::temp_dir().join(format!("tollgate-env-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let pipe = folder.join("pipe");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+        for path in [pipe.as_path(), Path::new("/dev/zero"), &folder] {
+            let refused = ProcessEnv.read_file(path).unwrap_err();
+            assert_eq!(refused.to_string(), "not a regular file", "{path:?}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -8,9 +8,8 @@
 use super::compile::Config;
 use super::env::Env;
 use super::findings::ConfigErrors;
-use super::snapshot::Host;
+use super::round::leads_here;
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 
 /// A provider that the environment may have.
 struct Known {
@@ -101,10 +100,8 @@ fn quoted(value: &str) -> String {
 /// call would go round for ever.
 fn leads_elsewhere(config: Config, env: &dyn Env) -> Result<Config, ConfigErrors> {
     let here = config.listen_data;
-    let itself = config.snapshot.providers.iter().find(|provider| match &provider.host {
-        Host::Address(address) => is_here(*address, here),
-        Host::Name(name) => name.eq_ignore_ascii_case("localhost") && provider.port == here.port(),
-    });
+    let mut providers = config.snapshot.providers.iter();
+    let itself = providers.find(|provider| leads_here(provider, here, env));
     let known = itself.and_then(|provider| KNOWN.iter().find(|k| *k.kind == *provider.name));
     let Some(known) = known.filter(|known| said(env, known.base_url).is_some()) else {
         return Ok(config);
@@ -112,11 +109,6 @@ fn leads_elsewhere(config: Config, env: &dyn Env) -> Result<Config, ConfigErrors
     let variable = known.base_url;
     let why = format!("{variable} leads to this gateway itself, {here}: unset it for `serve`");
     Err(ConfigErrors::whole(ENVIRONMENT, why))
-}
-
-fn is_here(address: SocketAddr, here: SocketAddr) -> bool {
-    let (ip, own) = (address.ip().to_canonical(), here.ip().to_canonical());
-    address.port() == here.port() && (ip == own || own.is_unspecified() && ip.is_loopback())
 }
 
 #[cfg(test)]
@@ -205,7 +197,12 @@ mod tests {
             let variables = vec![HOME, KEY, ("OPENAI_BASE_URL", url)];
             compiled(Box::leak(variables.into_boxed_slice())).unwrap()
         };
-        for url in ["http://127.0.0.1:4180/v1", "http://localhost:4180/v1"] {
+        for url in [
+            "http://127.0.0.1:4180/v1",
+            "http://localhost:4180/v1",
+            "http://0.0.0.0:4180/v1",
+            "http://[::ffff:127.0.0.1]:4180/v1",
+        ] {
             assert!(round(url).contains("OPENAI_BASE_URL leads to this gateway itself"), "{url}");
         }
         assert!(round("http://127.0.0.1:4182/v1").starts_with("openai "));

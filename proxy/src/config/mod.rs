@@ -24,6 +24,7 @@ mod names;
 mod quantity;
 mod reader;
 mod resilience;
+mod round;
 mod routing;
 mod secret;
 mod terms;
@@ -46,7 +47,7 @@ use toml::de::DeTable;
 /// Reads and compiles the file at `path`.
 pub fn load(path: &Path, env: &dyn Env) -> Result<Config, ConfigErrors> {
     let name = path.display().to_string();
-    match env.read_file(path) {
+    match env.read_named(path) {
         Ok(text) => parse(&name, &text, env),
         Err(error) => Err(ConfigErrors::whole(&name, format!("cannot be read: {error}"))),
     }
@@ -68,6 +69,10 @@ pub fn parse(name: &str, text: &str, env: &dyn Env) -> Result<Config, ConfigErro
     let file = File::read(&document, &mut findings);
     let folder = Path::new(name).parent().unwrap_or_else(|| Path::new(""));
     let config = compile::compile(name, &file, folder, env, &mut findings);
+    // Of the environment it is told by the variable's name (`environment`).
+    if let Some(config) = config.as_ref().filter(|_| name != ENVIRONMENT) {
+        round::refuse(&file, config, env, &mut findings);
+    }
     match config {
         Some(config) if findings.is_clean() => {
             Ok(Config { warnings: findings.warnings(), ..config })

@@ -355,6 +355,6 @@ fn a_file_that_cannot_be_read_is_an_error_without_a_place() {
     assert_eq!(real.kind(), io::ErrorKind::NotFound);
     assert!(ProcessEnv.read_file(Path::new("Cargo.toml")).unwrap().contains("tollgate"));
     assert!(ProcessEnv.cores() >= 1);
-    let endless = ProcessEnv.read_file(Path::new("/dev/zero")).unwrap_err();
+    let endless = ProcessEnv.read_named(Path::new("/dev/zero")).unwrap_err();
     assert_eq!(endless.kind(), io::ErrorKind::FileTooLarge);
 }

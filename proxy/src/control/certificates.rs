@@ -3,7 +3,9 @@
 //! use is told and changes nothing.
 //!
 //! The files are read every [`LOOK`], and at once when asked to, and compared by content: a time of
-//! change says nothing of a link that leads elsewhere.
+//! change says nothing of a link that leads elsewhere. They are read on a thread beside the control
+//! thread, for a file system may be gone and a read of it last for ever: after [`READ_MAX`] that is
+//! told, and nothing else is read until this read has ended.
 
 use super::signals::Hangup;
 use crate::config::{Env, ListenTls, Papers};
@@ -13,6 +15,10 @@ use std::time::Duration;
 
 /// How often the files are read: small ones, from the page cache.
 pub const LOOK: Duration = Duration::from_secs(10);
+
+/// How long a look at the files may take before that is told: small files on a slow network are
+/// faster.
+pub const READ_MAX: Duration = Duration::from_secs(10);
 
 /// What there is to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,17 +69,34 @@ impl Followed {
 pub async fn follow(
     listen: ListenTls,
     mut hangup: Hangup,
-    env: impl Env,
+    env: impl Env + Copy + Send + 'static,
     publish: impl Fn(&Arc<ServerTls>),
     tell: impl Fn(Said),
 ) {
+    let shown = listen.cert_file.display().to_string();
     let mut followed = Followed::new(listen);
     loop {
         tokio::select! {
             () = hangup.next() => {}
             () = tokio::time::sleep(LOOK) => {}
         }
-        let (fresh, said) = followed.look(&env);
+        let mut reading = tokio::task::spawn_blocking(move || {
+            let found = followed.look(&env);
+            (followed, found)
+        });
+        let read = match tokio::time::timeout(READ_MAX, &mut reading).await {
+            Ok(read) => read,
+            Err(_) => {
+                let seconds = READ_MAX.as_secs();
+                tell(Said::Refused(format!(
+                    "{shown}: not read within {seconds} s; the old certificate stays"
+                )));
+                reading.await
+            }
+        };
+        // A defect of ours, told where it happened: the certificate stays what it is.
+        let Ok((back, (fresh, said))) = read else { return };
+        followed = back;
         fresh.iter().for_each(&publish);
         said.into_iter().for_each(&tell);
     }

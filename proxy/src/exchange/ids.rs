@@ -59,6 +59,12 @@ impl RequestId {
         }
         Some(RequestId(id))
     }
+
+    /// The node that minted it.
+    pub fn node(self) -> [u8; 3] {
+        let [_, _, _, _, _, _, a, b, c, ..] = self.0;
+        [a, b, c]
+    }
 }
 
 impl fmt::Display for RequestId {
@@ -109,6 +115,10 @@ mod tests {
         let second = mint.mint(0x0000_0192_3456_789a);
         assert_eq!(first.to_string(), "tgr_abjcdefghijkppaabpahabacaaaaaaaa");
         assert_eq!(second.to_string(), "tgr_abjcdefghijkppaabpahabacaaaaaaab");
+        assert_eq!(
+            RequestId::parse(&first.to_string()).map(RequestId::node),
+            Some([0xff, 0, 0x1f])
+        );
         assert!(first.to_string().bytes().skip(4).all(|b| b.is_ascii_lowercase()));
     }
 }

@@ -113,6 +113,8 @@ pub enum Refusal {
         /// When the first of them is tried again.
         retry_after_s: u32,
     },
+    /// This node's own call has come back to it.
+    LoopDetected,
     /// A defect of ours.
     Internal,
 }
@@ -291,6 +293,10 @@ impl Refusal {
             Refusal::UpstreamUnavailable { retry_after_s } => Face {
                 retry_after_s: Some(retry_after_s),
                 ..face(503, "upstream_unavailable", "No upstream of this model takes calls now.")
+            },
+            Refusal::LoopDetected => Face {
+                never_retry: true,
+                ..face(508, "loop_detected", "A provider of this gateway is this gateway itself.")
             },
             _ => face(500, "internal", "A defect of this gateway ended the request."),
         }

@@ -278,6 +278,7 @@ fn head<I: Io>(
         session: &mut client.session,
         caller: &mut client.caller,
         fresh: Fresh { trace: [shard.spans.wide(), shard.spans.wide()], span: shard.spans.wide() },
+        node: shard.mint.borrow().node,
     };
     match parse::request(&client.inbox, &head, &fields, max, kept) {
         Ok(request) => {

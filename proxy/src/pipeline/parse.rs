@@ -11,6 +11,7 @@ use super::headers::{self, Fate};
 use super::routes;
 use super::tracing::{self, Fresh};
 use crate::exchange::call::Route;
+use crate::exchange::ids::RequestId;
 use crate::exchange::refusal::Refusal;
 use codec::http1::{self, Expect, Fields, Framing, Method, RequestHead, connection_lists};
 
@@ -53,6 +54,16 @@ pub(super) struct Kept<'a> {
     pub caller: &'a mut Caller,
     /// For a trace that begins here.
     pub fresh: Fresh,
+    /// Who this node is in ids.
+    pub node: [u8; 3],
+}
+
+/// What only a gateway sends to a provider. Both fields with an id of this very node are its own
+/// call come back: of a chain of gateways each says its own. They are not believed beyond that.
+#[derive(Default)]
+struct Round {
+    attempt: bool,
+    id: Option<RequestId>,
 }
 
 /// Query parameters that are credentials: consumed, never sent on.
@@ -148,7 +159,8 @@ fn read_fields(
     request: &mut Request,
     kept: &mut Kept<'_>,
 ) -> Result<(), Refusal> {
-    let Kept { forward, caller_id, session, caller, fresh } = kept;
+    let Kept { forward, caller_id, session, caller, fresh, node } = kept;
+    let mut round = Round::default();
     let mut credential = Credential::default();
     let mut session_rank = usize::MAX;
     let mut digests = false;
@@ -174,9 +186,15 @@ fn read_fields(
                 }
                 Some(_) => {}
             },
-            Fate::Strip => check_coding(name, value)?,
+            Fate::Strip => {
+                check_coding(name, value)?;
+                round.note(name, value);
+            }
             Fate::Rewrite => {}
         }
+    }
+    if round.attempt && round.id.is_some_and(|id| id.node() == *node) {
+        return Err(Refusal::LoopDetected);
     }
     tracing::write(bytes, fields, *fresh, forward);
     request.digests_at = forward.len();
@@ -209,6 +227,16 @@ fn check_coding(name: &[u8], value: &[u8]) -> Result<(), Refusal> {
         return Err(Refusal::UnsupportedMedia { why });
     }
     Ok(())
+}
+
+impl Round {
+    fn note(&mut self, name: &[u8], value: &[u8]) {
+        if name.eq_ignore_ascii_case(b"x-tollgate-attempt") {
+            self.attempt = true;
+        } else if name.eq_ignore_ascii_case(b"x-tollgate-request-id") {
+            self.id = str::from_utf8(value).ok().and_then(RequestId::parse);
+        }
+    }
 }
 
 /// The best credential offered so far; a lower rank wins.

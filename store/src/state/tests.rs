@@ -160,3 +160,33 @@ fn a_checkpoint_is_one_unit_and_adds_up() {
     let counts = [1, 2, 3].map(|id| read.balances.total(Account::key(id)).exchanges);
     assert_eq!((counts, read.balances.len()), ([1, 2, 2], 3));
 }
+
+/// Places in the file that are damaged in turn.
+const FLIPS: usize = 96;
+
+#[test]
+fn a_damaged_file_is_an_error_and_no_panic() {
+    let memory = Memory::new();
+    let path = path(&memory);
+    {
+        let state = State::open(&path, || 77).unwrap();
+        for start in 0..20 {
+            state.start(start).unwrap();
+        }
+    }
+    let sound = std::fs::read(&path).unwrap();
+    let mut refused = 0;
+    for flip in 0..FLIPS {
+        let mut bytes = sound.clone();
+        let at = sound.len() / FLIPS * flip + 37;
+        bytes[at] ^= 0xff;
+        std::fs::write(&path, &bytes).unwrap();
+        let state = State::open(&path, || 78);
+        let read = state.and_then(|state| {
+            state.checkpoint()?;
+            state.keys(|_| {})
+        });
+        refused += usize::from(read.is_err());
+    }
+    assert!(refused > 0, "nothing of {FLIPS} is damage");
+}

@@ -290,3 +290,20 @@ fn a_long_retry_after_says_not_to_retry() {
         });
     }
 }
+
+#[test]
+fn a_gateway_before_this_one_is_served_like_anybody() {
+    let other = format!("x-tollgate-request-id: tgr_{}\r\n", "p".repeat(32));
+    let scenarios = [other.clone(), format!("{other}x-tollgate-attempt: 1\r\n")]
+        .map(|fields| ((), Scenario::plain(call(post(&fields, BODY)), ok().as_bytes())));
+    transports::each_of(&scenarios, |(), outcome| {
+        outcome.assert_clean();
+        assert_eq!((outcome.answer().status, outcome.forwarded()), (200, 1));
+        for asked in outcome.requests() {
+            assert_eq!(
+                (asked.count("x-tollgate-request-id"), asked.count("x-tollgate-attempt")),
+                (1, 1)
+            );
+        }
+    });
+}

@@ -160,6 +160,7 @@ fn what_cannot_be_a_key_is_told_and_changes_nothing() {
         (&["create", "--name", "x", "--budget-month", "1e3"], 2, "budget_month"),
         (&["create", "--name", "x", "--rpm", "many"], 2, "invalid value"),
         (&["create", "--name", "x", "--expires", "tomorrow"], 2, "expires"),
+        (&["create", "--name", "x", "--expires", "999999999d"], 2, "after the year 9999"),
         (&["show", "two"], 1, "no such key"),
         (&["revoke", "key_9"], 1, "no such key"),
         (&["show", ""], 2, "named by"),

@@ -1,6 +1,6 @@
 //! The ledger of a node that has served, asked and damaged: what `ledger` says of it.
 
-use crate::program::{ask, chat, connect, folder, tollgate};
+use crate::program::{ask, chat, connect, folder, get, tollgate};
 use crate::serve::{KEY, Served, serve_in, wait_for_attempt};
 use loadtest::standin::{Config, Standin};
 use rustix::process::Signal;
@@ -242,4 +242,34 @@ fn what_a_killed_node_left_is_listed_and_settled_by_the_next_start() {
     let report = json(&folder, &["verify", "--json"]);
     assert_eq!(report["endings"]["orphaned"], 1);
     assert_eq!(report["unrecovered"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn a_lock_that_is_no_file_is_told_and_nothing_is_taken_for_proved() {
+    let (folder, _) = served("ledger-lock");
+    let lock = folder.join("state/lock");
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::create_dir(&lock).unwrap();
+    let said = tollgate(&folder, &["ledger", "verify"]).output().unwrap();
+    assert_eq!(said.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&said.stderr);
+    assert!(said.contains("opening the lock"), "{said}");
+}
+
+#[test]
+fn a_log_that_is_removed_beside_its_node_is_told_and_calls_are_refused() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let folder = folder("ledger-removed");
+    let mut served = serve_in(&folder, "", &standin, "auto", &["--no-pin"]);
+    assert!(ask(served.data, &chat(KEY, "ok")).starts_with("HTTP/1.1 200 "));
+    std::fs::remove_dir_all(folder.join("state/ledger")).unwrap();
+    // The first finds nothing amiss, and its record stays in its slab.
+    while ask(served.data, &chat(KEY, "ok")).starts_with("HTTP/1.1 200 ") {}
+    let refused = ask(served.data, &chat(KEY, "ok"));
+    assert!(refused.contains("\"code\":\"ledger_busy\""), "{refused}");
+    let metrics = get(served.admin, "/metrics");
+    assert!(metrics.contains("\ntollgate_ledger_health{state=\"failing\"} 1\n"), "{metrics}");
+    served.program.err.wait_for("error       ledger ");
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.wait(), Some(1));
 }

@@ -152,3 +152,73 @@ fn with_unread_output(
     program.err.wait_for("ready");
     (reader, program, [admin, data])
 }
+
+fn pipe_at(path: &std::path::Path) {
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, path, mode).unwrap();
+}
+
+#[test]
+fn an_access_log_that_is_a_pipe_without_a_reader_is_a_reason_not_to_start() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let folder = folder("logs-pipe");
+    crate::serve::write_usual(&folder, "[log]\naccess = \"file:access.log\"\n", &standin);
+    pipe_at(&folder.join("access.log"));
+    let mut program = Program::start(crate::program::tollgate(&folder, &["serve", "--no-pin"]));
+    assert_eq!(program.wait(), Some(1));
+    let said = program.err.wait_for_end().join("\n");
+    assert!(said.contains("access log ") && !said.contains("ready"), "{said}");
+}
+
+#[test]
+fn a_pipe_in_the_place_of_the_access_log_costs_its_lines_and_a_file_again_has_the_next() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let folder = folder("logs-swapped");
+    let log = "[log]\naccess = \"file:access.log\"\n";
+    let mut served = serve_in(&folder, log, &standin, "auto", &["--no-pin"]);
+    let path = folder.join("access.log");
+    std::fs::remove_file(&path).unwrap();
+    pipe_at(&path);
+    assert!(ask(served.data, &chat(KEY, "ok")).starts_with("HTTP/1.1 200 "));
+    while get(served.admin, "/metrics").contains("\ntollgate_log_lines_lost_total 0\n") {}
+    std::fs::remove_file(&path).unwrap();
+    assert!(ask(served.data, &chat(KEY, "ok")).starts_with("HTTP/1.1 200 "));
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.wait(), Some(0));
+    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1);
+}
+
+/// What a pipe holds on Linux, unless its size was changed.
+const PIPE_BYTES: usize = 64 * 1024;
+
+#[test]
+fn an_error_output_that_nobody_reads_holds_up_neither_calls_nor_the_end() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let folder = folder("logs-deaf");
+    crate::serve::write_usual(&folder, "", &standin);
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let mut command = crate::program::tollgate(&folder, &["serve", "--no-pin"]);
+    command.stdout(Stdio::null()).stderr(writer.try_clone().unwrap());
+    let mut program = Program::adopt(command);
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(reader));
+    let mut wait_for = |word: &str| loop {
+        let line = lines.next().expect("it goes on").expect("a line");
+        if let Some(rest) = line.strip_prefix(word) {
+            return rest.trim().replace("http://", "");
+        }
+    };
+    let admin = wait_for("admin").parse().expect("an address");
+    let data = wait_for("data").parse().expect("an address");
+    wait_for("ready");
+    // Not read from here on, and full: the next line finds no room.
+    std::io::Write::write_all(&mut writer, &[b'x'; PIPE_BYTES]).unwrap();
+    for _ in 0..20 {
+        let answer = ask(data, &marked("/v1/chat/completions", "s429", false));
+        assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+    }
+    let metrics = get(admin, "/metrics");
+    assert!(metrics.contains("\ntollgate_records_lost_total 0\n"), "{metrics}");
+    program.signal(Signal::TERM);
+    assert_eq!(program.wait(), Some(0));
+    drop(lines);
+}

@@ -24,6 +24,8 @@ mod over;
 #[cfg(test)]
 mod program;
 #[cfg(test)]
+mod round;
+#[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod stopping;

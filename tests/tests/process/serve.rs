@@ -11,7 +11,7 @@ use std::process::Command;
 /// The key whose digest stands in [`configuration`].
 pub(crate) const KEY: &str = "tg-example-key";
 
-fn configuration(standin: SocketAddr, driver: &str) -> String {
+pub(crate) fn configuration(standin: SocketAddr, driver: &str) -> String {
     format!(
         r#"state_dir = "state"
 
@@ -87,7 +87,7 @@ pub(crate) fn write_usual(folder: &Path, more: &str, standin: &Standin) {
     write_configuration(folder, &(configuration(standin.addr(), "auto") + more));
 }
 
-fn write_configuration(folder: &Path, text: &str) {
+pub(crate) fn write_configuration(folder: &Path, text: &str) {
     std::fs::write(folder.join("tollgate.toml"), text).expect("it can be written");
     std::fs::write(folder.join("credential"), "sk-secret-of-the-provider\n").expect("likewise");
 }

@@ -1,6 +1,6 @@
 //! `serve` with a certificate: calls over TLS, and certificates that are renewed while they come.
 
-use crate::program::{chat, connect, folder, get};
+use crate::program::{Program, chat, connect, folder, get, tollgate};
 use crate::serve::{KEY, Served, serve_in};
 use gateway_tests::secured::{NAMES, Papers};
 use loadtest::standin::{Config, Standin};
@@ -163,4 +163,32 @@ fn certificates_are_renewed_under_load_and_no_call_fails() {
     assert!(metrics.contains("\ntollgate_panics_total 0\n"), "{metrics}");
     served.program.signal(Signal::TERM);
     assert_eq!(served.program.wait(), Some(0));
+}
+
+/// A pipe that nobody writes to, in the place of what was there.
+fn pipe_at(path: &Path) {
+    // What was there may be nothing.
+    let _ = std::fs::remove_file(path);
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, path, mode).unwrap();
+}
+
+#[test]
+fn a_pipe_in_a_certificate_s_place_is_refused_and_the_node_goes_on() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let papers = Papers::made();
+    let (mut served, folder) = served("serve-tls-pipe", &papers, &standin);
+    pipe_at(&folder.join("chain.pem"));
+    served.program.signal(Signal::HUP);
+    let said = served.program.err.wait_for("warning");
+    assert!(said.ends_with("not a regular file; the old certificate stays"), "{said}");
+    assert_eq!(call(&mut dial(served.data, &papers.client())).unwrap(), "HTTP/1.1 200 OK");
+    assert!(get(served.admin, "/metrics").starts_with("HTTP/1.1 200 "));
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.wait(), Some(0));
+
+    let mut program = Program::start(tollgate(&folder, &["serve", "--no-pin"]));
+    assert_eq!(program.wait(), Some(2));
+    let said = program.err.wait_for_end().join("\n");
+    assert!(said.contains("chain.pem") && said.contains("not a regular file"), "{said}");
 }

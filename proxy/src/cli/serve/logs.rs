@@ -17,7 +17,6 @@ use crate::observe::ledger::LedgerGauges;
 use crate::server::{Keep, Node, Records};
 use crate::shard::clock;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::record::Settled;
@@ -39,20 +38,30 @@ pub(super) fn keep(config: &Config, access: &Access) -> Keep {
     }
 }
 
+/// Opens the access log's file, if it has one: before anything is bound, for what it cannot be is
+/// a reason not to start.
+pub(super) fn open(access: &Access) -> io::Result<Option<LogFile>> {
+    let Access::File(path) = access else { return Ok(None) };
+    let log = LogFile::open(path.clone()).map_err(|error| {
+        io::Error::new(error.kind(), format!("access log {}: {error}", path.display()))
+    })?;
+    Ok(Some(log))
+}
+
 /// Starts them, if there is anything to log. Lines that nobody takes are counted in `lost`.
 pub(super) fn start(
     config: &Config,
     node: &Node,
-    access: Access,
+    (access, file): (&Access, Option<LogFile>),
     lost: &Arc<AtomicU64>,
 ) -> io::Result<Option<Printer>> {
-    if keep(config, &access) == Keep::None {
+    if keep(config, access) == Keep::None {
         return Ok(None);
     }
-    let writer = match access {
-        Access::Off => None,
-        Access::Output => Some(Writer::start(lost.clone(), output::print)?),
-        Access::File(path) => Some(to_file(&path, lost)?),
+    let writer = match (access, file) {
+        (Access::Output, _) => Some(Writer::start(lost.clone(), output::print)?),
+        (_, Some(file)) => Some(to_file(file, lost.clone())?),
+        (_, None) => None,
     };
     let snapshot = config.snapshot.clone();
     let keys = node.keys.clone();
@@ -70,13 +79,9 @@ pub(super) fn start(
     Printer::start(writer, move |writer| logs.turn(writer)).map(Some)
 }
 
-fn to_file(path: &Path, lost: &Arc<AtomicU64>) -> io::Result<Writer> {
-    let log = LogFile::open(path.to_owned(), lost.clone());
-    let mut log = log.map_err(|error| {
-        io::Error::new(error.kind(), format!("access log {}: {error}", path.display()))
-    })?;
+fn to_file(mut file: LogFile, lost: Arc<AtomicU64>) -> io::Result<Writer> {
     Writer::start(lost.clone(), move |lines| {
-        log.write(lines);
+        lost.fetch_add(file.write(lines), Relaxed);
         Ok(())
     })
 }

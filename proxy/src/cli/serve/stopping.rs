@@ -68,7 +68,11 @@ pub(super) async fn until(
         return cut(node, printer).await;
     }
     let took = Duration::from_nanos(clock::mono().since(begun));
-    code = code.max(finish(node, printer, PRINT_MAX).await);
+    // Whoever sends a second signal now has no patience with a reader either.
+    let hurry = async {
+        signals.next().await;
+    };
+    code = code.max(finish(node, printer, (PRINT_MAX, hurry)).await);
     if took >= deadlines.drain_notice + deadlines.drain && code == EXIT_OK {
         line("stopped", "the time is over: exchanges are cut");
         return EXIT_CUT;
@@ -85,22 +89,30 @@ async fn cut(node: Node, printer: Option<Printer>) -> u8 {
         node.abandon();
         return EXIT_CUT;
     }
-    match finish(node, printer, PRINT_CUT_MAX).await {
+    match finish(node, printer, (PRINT_CUT_MAX, std::future::pending())).await {
         EXIT_OK => EXIT_CUT,
         code => code,
     }
 }
 
-/// What is left to do once every shard has ended.
-async fn finish(mut node: Node, printer: Option<Printer>, print_max: Duration) -> u8 {
+/// What is left to do once every shard has ended. The last records are waited for so long, or until
+/// there is a hurry.
+async fn finish(
+    mut node: Node,
+    printer: Option<Printer>,
+    (print_max, hurry): (Duration, impl Future<Output = ()>),
+) -> u8 {
     let mut code = EXIT_OK;
     if let Err(error) = node.drain() {
         line("warning", &format!("the ledger: {error}"));
         code = EXIT_FAILED;
     }
-    if let Some(printer) = printer
-        && tokio::time::timeout(print_max, print_rest(&printer)).await.is_err()
-    {
+    let Some(printer) = printer else { return code };
+    let printed = tokio::select! {
+        printed = tokio::time::timeout(print_max, print_rest(&printer)) => printed.is_ok(),
+        () = hurry => printer.is_over(),
+    };
+    if !printed {
         line("warning", "nobody reads the records: the last are lost");
     }
     code

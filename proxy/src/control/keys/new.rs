@@ -116,6 +116,9 @@ fn money(what: &str, text: Option<&str>) -> Result<Option<MoneyLimit>, KeyFault>
     limit.map(Some)
 }
 
+/// Last instant that can be written as one: 9999-12-31T23:59:59.999Z.
+const EXPIRES_MAX: UnixMs = UnixMs(253_402_300_799_999);
+
 fn expires(text: &str, now: UnixMs) -> Result<UnixMs, KeyFault> {
     let at = rfc3339::parse(text).or_else(|| Some(UnixMs(now.0.checked_add(span_ms(text)?)?)));
     let at = at.ok_or_else(|| {
@@ -123,6 +126,9 @@ fn expires(text: &str, now: UnixMs) -> Result<UnixMs, KeyFault> {
             "expires is an instant with its zone (2027-01-31T12:00:00Z) or a span (30d, 12h)";
         KeyFault::Invalid(what.to_owned())
     })?;
+    if at > EXPIRES_MAX {
+        return Err(KeyFault::Invalid("expires: that is after the year 9999".to_owned()));
+    }
     if at <= now {
         return Err(KeyFault::Invalid(format!("expires: {} is over", rfc3339::text(at))));
     }

@@ -95,6 +95,10 @@ fn advice(part: Part, error: &Error) -> &'static str {
         (Part::Slabs, Error::Slab(_)) => {
             "; moved aside it no longer hinders the start, and what it holds stays unsettled"
         }
+        (_, Error::StateDamaged) => {
+            "; put it back from a copy; moved aside, what was settled stays in the log and keys are \
+             gone"
+        }
         (
             _,
             Error::Io { .. } | Error::Locked | Error::Slab(_) | Error::State { .. } | Error::Row(_),

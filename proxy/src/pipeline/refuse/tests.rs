@@ -39,6 +39,7 @@ fn all() -> Vec<Refusal> {
         Refusal::EmptyCompletion,
         Refusal::UpstreamAuth,
         Refusal::UpstreamUnavailable { retry_after_s: 1 },
+        Refusal::LoopDetected,
         Refusal::Internal,
     ]
 }
