@@ -229,10 +229,10 @@ mod tests {
         let memory = Memory::new();
         let folder = Folder::make(&memory.0).unwrap();
         let file = folder.create("segment").unwrap();
-        file.write_all_at(b"record", 0).unwrap();
+        DiskFile::write_all_at(&file, b"record", 0).unwrap();
         file.sync().unwrap();
         std::fs::remove_dir_all(&memory.0).unwrap();
-        file.write_all_at(b"record", 6).unwrap();
+        DiskFile::write_all_at(&file, b"record", 6).unwrap();
         assert_eq!(file.sync().unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }
