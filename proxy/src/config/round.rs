@@ -103,9 +103,9 @@ mod tests {
         fn read_file(&self, path: &Path) -> io::Result<String> {
             let text = match path.to_str() {
                 Some("/proc/net/fib_trie") => {
-                    "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.0.0.0\n        /24 link UNICAST\n     \
-                     |-- 10.0.0.7\n        /32 host LOCAL\n     |-- 10.0.0.255\n        /32 link \
-                     BROADCAST\n"
+                    "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.0.0.0\n        /24 link UNICAST\n\
+                     |-- 10.0.0.7\n        /32 host LOCAL\n\
+                     |-- 10.0.0.255\n        /32 link BROADCAST\n"
                 }
                 Some("/proc/net/if_inet6") => {
                     "fd000000000000000000000000000007 02 40 00 80     eth0\n"

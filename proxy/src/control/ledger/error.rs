@@ -96,8 +96,7 @@ fn advice(part: Part, error: &Error) -> &'static str {
             "; moved aside it no longer hinders the start, and what it holds stays unsettled"
         }
         (_, Error::StateDamaged) => {
-            "; put it back from a copy; moved aside, what was settled stays in the log and keys are \
-             gone"
+            "; put it back from a copy; without it keys are gone, and the log stays what it is"
         }
         (
             _,
