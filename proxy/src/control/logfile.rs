@@ -8,6 +8,7 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -70,7 +71,7 @@ impl LogFile {
                 let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
                 let mut options = OpenOptions::new();
                 options.append(true).create(true).mode(MODE).custom_flags(flags);
-                let file = options.open(&self.path)?;
+                let file = options.open(&self.path).map_err(unread)?;
                 let found = file.metadata()?;
                 let kind = found.file_type();
                 if !kind.is_file() && !kind.is_fifo() && !kind.is_char_device() {
@@ -82,6 +83,14 @@ impl LogFile {
         };
         let (file, id) = self.file.insert(open);
         Ok((file, *id))
+    }
+}
+
+/// What the system calls no device is a pipe without a reader.
+fn unread(error: io::Error) -> io::Error {
+    match Errno::from_io_error(&error) {
+        Some(Errno::NXIO) => io::Error::new(ErrorKind::NotConnected, "a pipe that nobody reads"),
+        _ => error,
     }
 }
 
@@ -164,7 +173,8 @@ mod tests {
         let folder = folder("pipe");
         let path = folder.join("access.log");
         pipe(&path);
-        assert!(LogFile::open(path.clone()).is_err(), "nobody reads it");
+        let refused = LogFile::open(path.clone()).err().unwrap();
+        assert_eq!(refused.to_string(), "a pipe that nobody reads");
         let mut read = reader(&path);
         let mut log = LogFile::open(path.clone()).unwrap();
         assert_eq!(log.write("a\n"), 0);
