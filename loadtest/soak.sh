@@ -144,9 +144,7 @@ heartbeat = "2s"
 backoff = "10ms"
 backoff_max = "20ms"
 [breaker]
-failures = 15
-open = "100ms"
-slow_start = "0s"
+failures = 0
 cooldown = "0s"
 [[provider]]
 name = "standin"

@@ -102,8 +102,8 @@ pub(super) fn retry_rules(file: &File, findings: &mut Findings<'_>) -> RetryRule
         findings.error(at, "\"backoff_max\" in [retry] is below \"backoff\"");
     }
     let attempts = &written.attempts;
-    let attempts =
-        small(("retry", "attempts"), attempts.as_ref(), usual.attempts, ATTEMPTS_MAX, findings);
+    let most = 1..=ATTEMPTS_MAX;
+    let attempts = small(("retry", "attempts"), attempts.as_ref(), usual.attempts, most, findings);
     let possibly_billed = written.possibly_billed.as_ref().is_some_and(|yes| yes.value);
     RetryRules { attempts, backoff_ms, backoff_max_ms, budget_ms, possibly_billed }
 }
@@ -112,7 +112,8 @@ pub(super) fn retry_rules(file: &File, findings: &mut Findings<'_>) -> RetryRule
 pub(super) fn breaker_rules(file: &File, findings: &mut Findings<'_>) -> BreakerRules {
     let (written, usual) = (&file.resilience.breaker, BreakerRules::default());
     let failures = written.failures.as_ref();
-    let failures = small(("breaker", "failures"), failures, usual.failures, FAILURES_MAX, findings);
+    let most = 0..=FAILURES_MAX;
+    let failures = small(("breaker", "failures"), failures, usual.failures, most, findings);
     let mut span = |name, value: &Option<At<Duration>>, default, range| {
         span(("breaker", name), value.as_ref(), default, range, findings)
     };
@@ -218,17 +219,18 @@ fn span(
     u32::try_from(span.value.as_millis()).unwrap_or(u32::MAX)
 }
 
-/// A small number, at least one.
+/// A small number.
 fn small(
     (table, name): (&str, &str),
     written: Option<&At<u32>>,
     default: u8,
-    most: u32,
+    range: RangeInclusive<u32>,
     findings: &mut Findings<'_>,
 ) -> u8 {
     let Some(number) = written else { return default };
-    if !(1..=most).contains(&number.value) {
-        let what = format!("\"{name}\" in [{table}] must be from 1 to {most}");
+    if !range.contains(&number.value) {
+        let (least, most) = (range.start(), range.end());
+        let what = format!("\"{name}\" in [{table}] must be from {least} to {most}");
         findings.error(number.at, what);
     }
     u8::try_from(number.value).unwrap_or(u8::MAX)

@@ -26,7 +26,7 @@ pub struct CredentialHealth {
 /// The numbers of all breakers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerRules {
-    /// Failures within the window that open it.
+    /// Failures within the window that open it; with 0 it never opens.
     pub failures: u8,
     /// The window.
     pub window_ms: u32,

@@ -203,7 +203,7 @@ fn a_rule_that_cannot_be_meant_is_refused() {
         ("[retry]\nbudget = \"0s\"", "\"budget\" in [retry] must be between 1000ms and 3600s"),
         ("[retry]\nbudget = 240", "must be a whole number with a unit"),
         ("[retry]\npossibly_biled = true", "did you mean \"possibly_billed\"?"),
-        ("[breaker]\nfailures = 16", "\"failures\" in [breaker] must be from 1 to 15"),
+        ("[breaker]\nfailures = 16", "\"failures\" in [breaker] must be from 0 to 15"),
         ("[breaker]\nwindow = \"500ms\"", "\"window\" in [breaker] must be between 1000ms and"),
         ("[breaker]\nopen = \"50ms\"", "\"open\" in [breaker] must be between 100ms and 3600s"),
         ("[breaker]\ncooldown = \"2h\"", "must be between 0ms and 3600s"),

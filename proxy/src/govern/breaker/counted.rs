@@ -106,7 +106,8 @@ impl Counted {
     /// Whether the breaker opens with the last failure.
     pub(super) fn opens(self, rules: &BreakerRules) -> bool {
         let sum = self.sum();
-        sum >= u64::from(rules.failures.clamp(1, FAILURES_MAX)) && sum >= self.good
+        let needed = u64::from(rules.failures.min(FAILURES_MAX));
+        needed > 0 && sum >= needed && sum >= self.good
     }
 
     /// With one more good end.

@@ -130,6 +130,16 @@ fn failures_are_forgotten_however_long_the_clock_has_run() {
 }
 
 #[test]
+fn one_that_needs_no_failures_never_opens() {
+    let never = BreakerRules { failures: 0, ..rules() };
+    let mut word = 0;
+    for now_ms in 60_000..61_000 {
+        word = failed(word, false, now_ms, &never).unwrap();
+        assert_eq!(lets(word, now_ms, &never), Lets::All);
+    }
+}
+
+#[test]
 fn what_goes_well_writes_nothing() {
     let candidates = [candidate()];
     let rules = rules();
