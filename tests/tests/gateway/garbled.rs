@@ -106,10 +106,9 @@ fn zeros_beside_an_error_are_no_work_that_was_done() {
         "usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}"#;
     let mut scenarios = Vec::new();
     for status in ["200 OK", "503 Busy"] {
-        let answer = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\n");
+        let answer = format!("{head}Content-Length: {length}\r\n\r\n{body}");
         scenarios.push(((), once(&post("", BODY), vec![say(answer), Act::Fin])));
     }
     transports::each_of(&scenarios, |(), outcome| {
