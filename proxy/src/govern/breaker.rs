@@ -203,6 +203,12 @@ pub fn rests_ms(word: u64, now_ms: u64, rules: &BreakerRules) -> u64 {
     }
 }
 
+/// Whether nothing is counted of a candidate: what goes well there changes nothing.
+pub fn is_untroubled(candidates: &[Candidate], place: u8) -> bool {
+    let candidate = candidates.get(usize::from(place));
+    candidate.is_none_or(|candidate| candidate.host.read() | candidate.health.read() == 0)
+}
+
 impl Gate for Breakers<'_> {
     fn standing(&self, place: u8) -> Standing {
         let Some(candidate) = self.candidate(place) else { return Standing::Resting };

@@ -56,10 +56,10 @@ pub(super) async fn walk<I: Io>(
         if shard.cut.get() {
             return Err(after_body(Refusal::ShuttingDown));
         }
-        let (place, fresh) = match walking.next(shard, call) {
+        let (step, since) = walking.next(shard, call);
+        let (place, fresh) = match step {
             Step::Try { place, fresh } => (place, fresh),
             Step::Wait { until } => {
-                let since = shard.mono();
                 Box::pin(pause(shard, client, call, held, until)).await?;
                 call.waited(since, shard.mono());
                 continue;
@@ -81,7 +81,6 @@ pub(super) async fn walk<I: Io>(
         held.record.attempt(call.attempt());
         shard.counters.attempts.increment();
         shard.counters.fallbacks.add(u64::from(held.record.fallbacks - fallbacks));
-        let since = shard.mono();
         match attempt(shard, client, request, call, held, fresh).await {
             Ok(answer) => return Ok(Way::Comes(answer)),
             Err(Ended::ClientGone) => {

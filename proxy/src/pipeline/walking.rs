@@ -7,7 +7,8 @@
 use super::held::Held;
 use super::open::Call;
 use super::relay::Kept;
-use crate::govern::breaker::Breakers;
+use crate::exchange::time::MonoNs;
+use crate::govern::breaker::{self, Breakers};
 use crate::govern::fault::Kind;
 use crate::govern::walk::{At, AttemptEnd, Fault, Report, Step, Walk};
 use crate::io::Io;
@@ -35,11 +36,12 @@ impl Walking {
         Walking { walk: Walk::new(call.left, shard.draws.next(call.group)), kept: None }
     }
 
-    /// What to do next.
-    pub(super) fn next<I: Io>(&mut self, shard: &Shard<I>, call: &Call<'_>) -> Step {
+    /// What to do next, and the time it is.
+    pub(super) fn next<I: Io>(&mut self, shard: &Shard<I>, call: &Call<'_>) -> (Step, MonoNs) {
         let at = at(shard);
         let mut gate = Breakers::new(call.candidates, &call.snapshot.breaker, at);
-        self.walk.next(at, &call.snapshot.retry, call.candidates, &mut gate)
+        let step = self.walk.next(at, &call.snapshot.retry, call.candidates, &mut gate);
+        (step, at.mono)
     }
 
     /// The attempt under way has ended, and nothing of it was passed on.
@@ -95,8 +97,11 @@ impl Walking {
 
     /// The answer came to its end as it should.
     pub(super) fn went_well<I: Io>(&self, shard: &Shard<I>, call: &Call<'_>) {
-        let breakers = Breakers::new(call.candidates, &call.snapshot.breaker, at(shard));
-        breakers.went_well(self.walk.place());
+        // The clock is read only where something is counted.
+        if !breaker::is_untroubled(call.candidates, self.walk.place()) {
+            let breakers = Breakers::new(call.candidates, &call.snapshot.breaker, at(shard));
+            breakers.went_well(self.walk.place());
+        }
     }
 
     /// The answer that is told since nothing better came.

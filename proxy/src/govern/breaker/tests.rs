@@ -218,8 +218,10 @@ fn a_good_end_changes_nothing_of_a_breaker_that_is_not_closed() {
     breakers.went_well(0);
     breakers.went_well(9);
     assert_eq!((candidates[0].host.read(), candidates[0].health.read()), (0, 0));
+    assert!(is_untroubled(&candidates, 0) && is_untroubled(&candidates, 9));
     for _ in 0..4 {
         ill();
+        assert!(!is_untroubled(&candidates, 0));
         breakers.went_well(0);
         assert_eq!(breakers.standing(0), Standing::Ready);
     }
