@@ -111,7 +111,7 @@ name = "anthropic"
 kind = "anthropic"
 base_url = "http://$provider"
 credentials = [{ name = "main", key = "\${STANDIN_KEY}" }]
-models = ["claude-*", "cc-*", "ok*", "s4*", "s5*", "hang", "cut-*", "big-*", "stream-*"]
+models = ["claude-haiku-4-5", "claude-*", "cc-*", "ok*", "s4*", "s5*", "hang", "cut-*", "big-*", "stream-*"]
 
 [alias]
 fast = "standin/ok"

@@ -7,9 +7,9 @@ use super::parse::Request;
 use super::refuse::{self, Origin};
 use super::{After, Unserved, authenticate, resolve, settle};
 use crate::config::snapshot::Snapshot;
-use crate::exchange::call::{Call, Health, Route};
+use crate::exchange::call::{Call, Dialect, Health, Route};
 use crate::exchange::demand::Demand;
-use crate::exchange::models::AllowList;
+use crate::exchange::models::{AllowList, plain};
 use crate::exchange::refusal::Refusal;
 use crate::govern::Passing;
 use crate::govern::layer::Layer;
@@ -72,15 +72,29 @@ async fn body_of<I: Io>(
     }
 }
 
-/// Whether the list has the name itself, or what it stands for.
+/// Whether the list has the name itself, or what it stands for on some route that is served.
 fn may_use(snapshot: &Snapshot, list: &AllowList, name: &str) -> bool {
     list.allows(name)
-        || resolve::find(snapshot, name, None).is_ok_and(|found| {
-            found.left().any(|(_, candidate)| {
-                let provider = snapshot.provider(candidate.provider);
-                list.allows_at(&provider.name, found.sent(candidate))
+        || [Dialect::Chat, Dialect::Messages].into_iter().any(|dialect| {
+            resolve::find(snapshot, name, Some(dialect)).is_ok_and(|found| {
+                found.left().any(|(_, candidate)| {
+                    let provider = snapshot.provider(candidate.provider);
+                    list.allows_at(&provider.name, found.sent(candidate))
+                })
             })
         })
+}
+
+/// Every name that leads somewhere, once, in order. The patterns of providers have no end of names;
+/// one with a client's suffix is asked for without it.
+fn public_names(snapshot: &Snapshot) -> Vec<&str> {
+    let served = snapshot.providers.iter().flat_map(|provider| &provider.serves);
+    let exact = served.filter(|name| !name.ends_with('*') && plain(name) == &***name);
+    let names = snapshot.models.keys().chain(snapshot.aliases.keys()).chain(exact);
+    let mut names: Vec<&str> = names.map(|name| &**name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 fn health(health: Health, noticed: bool) -> (u16, String) {
@@ -92,10 +106,7 @@ fn health(health: Health, noticed: bool) -> (u16, String) {
 
 /// Every public name that the key may use, in the shape the client knows.
 fn models(snapshot: &Snapshot, allowed: Option<&AllowList>, anthropic: bool) -> String {
-    let mut names: Vec<&str> = snapshot.models.keys().map(|name| &**name).collect();
-    names.extend(snapshot.aliases.keys().map(|name| &**name));
-    names.sort_unstable();
-    names.dedup();
+    let mut names = public_names(snapshot);
     names.retain(|name| allowed.is_none_or(|list| may_use(snapshot, list, name)));
     let mut data = Vec::new();
     for name in &names {
