@@ -5,7 +5,7 @@ use super::client::Client;
 use super::held::Held;
 use super::parse::Request;
 use super::refuse::{self, Origin};
-use super::{After, Unserved, authenticate, resolve, settle};
+use super::{After, Unserved, authenticate, resolve, settle, tracing};
 use crate::config::snapshot::Snapshot;
 use crate::exchange::call::{Call, Dialect, Health, Route};
 use crate::exchange::demand::Demand;
@@ -25,12 +25,13 @@ pub(super) async fn answer<I: Io>(
     request: &Request,
     origin: Origin,
 ) -> After {
+    held.record.trace_id = tracing::id(&client.forward);
     match body_of(shard, client, held, request).await {
         Ok((status, body)) => {
             settle::let_go(shard, held);
             let mut out = shard.buffers.take();
             let write = |out: &mut Vec<u8>| out.extend_from_slice(body.as_bytes());
-            refuse::write_json(&mut out, status, &origin, client.caller_id(), write);
+            refuse::write_json(&mut out, status, &origin, client.told(), write);
             refuse::send(shard, client, out, status, origin).await
         }
         Err(Unserved::Refused(refusal, rest)) => {

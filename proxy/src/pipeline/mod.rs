@@ -93,6 +93,7 @@ async fn run<I: Io>(
 ) -> After {
     let snapshot = shard.snapshot.pin();
     client.spoke = shard.wheel.tick();
+    held.record.trace_id = tracing::id(&client.forward);
     match serve(shard, &snapshot, client, held, request, origin).await {
         Ok(Delivered { outcome, after }) => {
             shard.counters.answered(Some(request.route), outcome.status);

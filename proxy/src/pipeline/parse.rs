@@ -9,7 +9,7 @@ use super::attribution;
 use super::authenticate::Caller;
 use super::headers::{self, Fate};
 use super::routes;
-use super::tracing::{self, Fresh};
+use super::tracing::{self, Begun, Fresh};
 use crate::exchange::call::Route;
 use crate::exchange::ids::RequestId;
 use crate::exchange::refusal::Refusal;
@@ -80,7 +80,8 @@ pub(super) fn request(
     kept.forward.clear();
     kept.caller_id.clear();
     kept.session.clear();
-    let request = read(bytes, head, fields, request_bytes_max, &mut kept);
+    let begun = tracing::begin(bytes, fields, kept.fresh, kept.forward);
+    let request = read(bytes, head, (fields, begun), request_bytes_max, &mut kept);
     if request.is_err()
         && let Some(id) = fields.first(bytes, "x-request-id")
     {
@@ -94,7 +95,7 @@ pub(super) fn request(
 fn read(
     bytes: &[u8],
     head: &RequestHead,
-    fields: &Fields,
+    (fields, begun): (&Fields, Begun),
     request_bytes_max: u64,
     kept: &mut Kept<'_>,
 ) -> Result<Request, Refusal> {
@@ -111,7 +112,6 @@ fn read(
         return Err(Refusal::InvalidRequest { param: None, why });
     }
     check_framing(route, head.framing, request_bytes_max)?;
-    tracing::make_room(kept.forward);
     write_query(query, kept.forward);
     let mut request = Request {
         route,
@@ -125,7 +125,7 @@ fn read(
         digests_at: 0,
         anthropic: false,
     };
-    read_fields(bytes, fields, &mut request, kept)?;
+    read_fields(bytes, (fields, begun), &mut request, kept)?;
     Ok(request)
 }
 
@@ -155,11 +155,11 @@ fn write_query(query: &[u8], forward: &mut Vec<u8>) {
 
 fn read_fields(
     bytes: &[u8],
-    fields: &Fields,
+    (fields, begun): (&Fields, Begun),
     request: &mut Request,
     kept: &mut Kept<'_>,
 ) -> Result<(), Refusal> {
-    let Kept { forward, caller_id, session, caller, fresh, node } = kept;
+    let Kept { forward, caller_id, session, caller, node, .. } = kept;
     let mut round = Round::default();
     let mut credential = Credential::default();
     let mut session_rank = usize::MAX;
@@ -196,7 +196,7 @@ fn read_fields(
     if round.attempt && round.id.is_some_and(|id| id.node() == *node) {
         return Err(Refusal::LoopDetected);
     }
-    tracing::write(bytes, fields, *fresh, forward);
+    tracing::hand_on(bytes, fields, begun, forward);
     request.digests_at = forward.len();
     if digests {
         for (name, value) in fields.iter(bytes) {
