@@ -179,6 +179,35 @@ fn counts_that_cannot_be_are_never_charged_as_reported() {
     });
 }
 
+/// What a model said is text; the JSON around it is none.
+#[test]
+fn a_whole_answer_without_a_count_is_charged_for_its_text_alone() {
+    let usage = r#","usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}"#;
+    assert!(COMPLETION.contains(usage));
+    let chat = COMPLETION.replace(usage, "");
+    let said = |text: &str| chat.replace("\"hi\"", &format!("\"{text}\""));
+    let calls = r#""content":null,"tool_calls":[{"id":"call_1","type":"function","function":
+        {"name":"weather","arguments":"{\"place\":\"a\"}"}}]"#;
+    let called = chat.replace("\"content\":\"hi\"", calls);
+    let mut scenarios = Vec::new();
+    for (body, tokens) in [
+        (chat.clone(), 1),
+        (said("eight bytes more or less"), 6),
+        (said("Grüße"), 1 + 2),
+        (called, 5),
+        (said(&"toll ".repeat(40_000)), 50_000),
+    ] {
+        let answer = json("200 OK", "", &body);
+        scenarios.push((tokens, Scenario::plain(call(post("", BODY)), answer.as_bytes())));
+    }
+    transports::each_of(&scenarios, |tokens, outcome| {
+        outcome.assert_clean();
+        let record = &outcome.records[0];
+        assert_eq!(record.provenance, Provenance::Estimated);
+        assert_eq!((record.tokens[4], record.has(flag::USAGE_UNREADABLE)), (*tokens, false));
+    });
+}
+
 /// What nobody can read may be text: a stream that breaks off behind it is charged for its bytes.
 #[test]
 fn data_that_is_no_json_counts_as_text_when_a_stream_breaks_off() {
