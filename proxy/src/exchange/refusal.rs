@@ -207,7 +207,11 @@ impl Refusal {
     /// Faults of the request, and of the moment it came at.
     fn request_face(self) -> Option<Face> {
         Some(match self {
-            Refusal::BadHead { status, why } => face(status, head_code(status), why),
+            Refusal::BadHead { status, why } => Face {
+                // What is not spoken here will not be at the next try.
+                never_retry: status >= 500,
+                ..face(status, head_code(status), why)
+            },
             Refusal::RequestTimeout => {
                 face(408, "request_timeout", "The request did not arrive in time.")
             }
@@ -306,6 +310,8 @@ impl Refusal {
 fn head_code(status: u16) -> &'static str {
     match status {
         431 => "header_too_large",
+        501 => "not_implemented",
+        505 => "http_version_not_supported",
         _ => "invalid_request",
     }
 }

@@ -66,8 +66,21 @@ struct Round {
     id: Option<RequestId>,
 }
 
-/// Query parameters that are credentials: consumed, never sent on.
-const SECRET_PARAMETERS: [&[u8]; 4] = [b"key", b"api_key", b"api-key", b"access_token"];
+/// Query parameters that are credentials, in lower case and with `-` for `_`: consumed, never sent
+/// on.
+const SECRET_PARAMETERS: [&[u8]; 8] = [
+    b"key",
+    b"api-key",
+    b"apikey",
+    b"access-token",
+    b"authorization",
+    b"x-api-key",
+    b"x-goog-api-key",
+    b"x-tollgate-key",
+];
+
+/// More letters than any of them has.
+const SECRET_BYTES_MAX: usize = 16;
 
 /// Reads a complete head.
 pub(super) fn request(
@@ -142,15 +155,50 @@ fn write_query(query: &[u8], forward: &mut Vec<u8>) {
     let parameters = query.strip_prefix(b"?").unwrap_or_default();
     let mut separator = b'?';
     for parameter in parameters.split(|b| *b == b'&') {
-        let name = parameter.split(|b| *b == b'=').next().unwrap_or_default();
-        let secret = SECRET_PARAMETERS.iter().any(|s| s.eq_ignore_ascii_case(name));
-        if parameter.is_empty() || secret {
+        // Some servers take a semicolon for the end of a parameter too.
+        if parameter.is_empty() || parameter.split(|b| *b == b';').any(is_secret) {
             continue;
         }
         forward.push(separator);
         forward.extend_from_slice(parameter);
         separator = b'&';
     }
+}
+
+/// Whether a parameter is a credential, however a server might read its name.
+fn is_secret(parameter: &[u8]) -> bool {
+    let spelled = parameter.split(|b| *b == b'=').next().unwrap_or_default();
+    let mut name = [0; SECRET_BYTES_MAX];
+    let mut len = 0;
+    for letter in letters(spelled).filter(|letter| !letter.is_ascii_whitespace()) {
+        let Some(place) = name.get_mut(len) else { return false };
+        *place = if letter == b'_' { b'-' } else { letter.to_ascii_lowercase() };
+        len += 1;
+    }
+    SECRET_PARAMETERS.iter().any(|secret| name.get(..len) == Some(secret))
+}
+
+/// The letters that a name spells, `%` escapes and `+` resolved once; what is no escape stands for
+/// itself.
+fn letters(spelled: &[u8]) -> impl Iterator<Item = u8> {
+    let mut rest = spelled;
+    std::iter::from_fn(move || {
+        let (first, after) = rest.split_first()?;
+        rest = after;
+        if *first == b'%'
+            && let Some((digits, after)) = rest.split_first_chunk()
+            && let Some(letter) = escaped(*digits)
+        {
+            rest = after;
+            return Some(letter);
+        }
+        Some(if *first == b'+' { b' ' } else { *first })
+    })
+}
+
+fn escaped([high, low]: [u8; 2]) -> Option<u8> {
+    let digit = |letter: u8| char::from(letter).to_digit(16);
+    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
 }
 
 fn read_fields(
@@ -283,10 +331,6 @@ pub(super) fn head(
     bytes: &[u8],
     fields: &mut Fields,
 ) -> Result<Option<RequestHead>, Refusal> {
-    scan.request(bytes, fields).map_err(|e| {
-        // What the parser calls "not supported" is the caller's fault all the same: no client
-        // gains from a 5xx that asks it to try again.
-        let status = if e.status() < 500 { e.status() } else { 400 };
-        Refusal::BadHead { status, why: e.text() }
-    })
+    let head = scan.request(bytes, fields);
+    head.map_err(|fault| Refusal::BadHead { status: fault.status(), why: fault.text() })
 }
