@@ -7,11 +7,11 @@
 
 use super::attribution;
 use super::authenticate::Caller;
+use super::chain::Chain;
 use super::headers::{self, Fate};
 use super::routes;
 use super::tracing::{self, Fresh};
 use crate::exchange::call::Route;
-use crate::exchange::ids::RequestId;
 use crate::exchange::refusal::Refusal;
 use codec::http1::{self, Expect, Fields, Framing, Method, RequestHead, connection_lists};
 
@@ -56,14 +56,6 @@ pub(super) struct Kept<'a> {
     pub fresh: Fresh,
     /// Who this node is in ids.
     pub node: [u8; 3],
-}
-
-/// What only a gateway sends to a provider. Both fields with an id of this very node are its own
-/// call come back: of a chain of gateways each says its own. They are not believed beyond that.
-#[derive(Default)]
-struct Round {
-    attempt: bool,
-    id: Option<RequestId>,
 }
 
 /// Query parameters that are credentials: consumed, never sent on.
@@ -160,7 +152,7 @@ fn read_fields(
     kept: &mut Kept<'_>,
 ) -> Result<(), Refusal> {
     let Kept { forward, caller_id, session, caller, fresh, node } = kept;
-    let mut round = Round::default();
+    let mut chain = Chain::default();
     let mut credential = Credential::default();
     let mut session_rank = usize::MAX;
     let mut digests = false;
@@ -188,14 +180,15 @@ fn read_fields(
             },
             Fate::Strip => {
                 check_coding(name, value)?;
-                round.note(name, value);
+                chain.note(name, value);
             }
             Fate::Rewrite => {}
         }
     }
-    if round.attempt && round.id.is_some_and(|id| id.node() == *node) {
+    if chain.is_round(*node) {
         return Err(Refusal::LoopDetected);
     }
+    chain.write(forward);
     tracing::write(bytes, fields, *fresh, forward);
     request.digests_at = forward.len();
     if digests {
@@ -227,16 +220,6 @@ fn check_coding(name: &[u8], value: &[u8]) -> Result<(), Refusal> {
         return Err(Refusal::UnsupportedMedia { why });
     }
     Ok(())
-}
-
-impl Round {
-    fn note(&mut self, name: &[u8], value: &[u8]) {
-        if name.eq_ignore_ascii_case(b"x-tollgate-attempt") {
-            self.attempt = true;
-        } else if name.eq_ignore_ascii_case(b"x-tollgate-request-id") {
-            self.id = str::from_utf8(value).ok().and_then(RequestId::parse);
-        }
-    }
 }
 
 /// The best credential offered so far; a lower rank wins.
@@ -283,10 +266,6 @@ pub(super) fn head(
     bytes: &[u8],
     fields: &mut Fields,
 ) -> Result<Option<RequestHead>, Refusal> {
-    scan.request(bytes, fields).map_err(|e| {
-        // What the parser calls "not supported" is the caller's fault all the same: no client
-        // gains from a 5xx that asks it to try again.
-        let status = if e.status() < 500 { e.status() } else { 400 };
-        Refusal::BadHead { status, why: e.text() }
-    })
+    let broken = |e: http1::HeadError| Refusal::BadHead { status: e.status(), why: e.text() };
+    scan.request(bytes, fields).map_err(broken)
 }
