@@ -19,6 +19,7 @@ mod settle; //          outcome → record
 mod answer;
 mod arriving;
 mod attribution;
+mod chain;
 mod client;
 mod headers;
 mod heading;

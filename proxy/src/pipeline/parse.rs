@@ -7,11 +7,11 @@
 
 use super::attribution;
 use super::authenticate::Caller;
+use super::chain::Chain;
 use super::headers::{self, Fate};
 use super::routes;
 use super::tracing::{self, Begun, Fresh};
 use crate::exchange::call::Route;
-use crate::exchange::ids::RequestId;
 use crate::exchange::refusal::Refusal;
 use codec::http1::{self, Expect, Fields, Framing, Method, RequestHead, connection_lists};
 
@@ -56,14 +56,6 @@ pub(super) struct Kept<'a> {
     pub fresh: Fresh,
     /// Who this node is in ids.
     pub node: [u8; 3],
-}
-
-/// What only a gateway sends to a provider. Both fields with an id of this very node are its own
-/// call come back: of a chain of gateways each says its own. They are not believed beyond that.
-#[derive(Default)]
-struct Round {
-    attempt: bool,
-    id: Option<RequestId>,
 }
 
 /// Query parameters that are credentials, in lower case and with `-` for `_`: consumed, never sent
@@ -208,7 +200,7 @@ fn read_fields(
     kept: &mut Kept<'_>,
 ) -> Result<(), Refusal> {
     let Kept { forward, caller_id, session, caller, node, .. } = kept;
-    let mut round = Round::default();
+    let mut chain = Chain::default();
     let mut credential = Credential::default();
     let mut session_rank = usize::MAX;
     let mut digests = false;
@@ -236,14 +228,15 @@ fn read_fields(
             },
             Fate::Strip => {
                 check_coding(name, value)?;
-                round.note(name, value);
+                chain.note(name, value);
             }
             Fate::Rewrite => {}
         }
     }
-    if round.attempt && round.id.is_some_and(|id| id.node() == *node) {
+    if chain.is_round(*node) {
         return Err(Refusal::LoopDetected);
     }
+    chain.write(forward);
     tracing::hand_on(bytes, fields, begun, forward);
     request.digests_at = forward.len();
     if digests {
@@ -275,16 +268,6 @@ fn check_coding(name: &[u8], value: &[u8]) -> Result<(), Refusal> {
         return Err(Refusal::UnsupportedMedia { why });
     }
     Ok(())
-}
-
-impl Round {
-    fn note(&mut self, name: &[u8], value: &[u8]) {
-        if name.eq_ignore_ascii_case(b"x-tollgate-attempt") {
-            self.attempt = true;
-        } else if name.eq_ignore_ascii_case(b"x-tollgate-request-id") {
-            self.id = str::from_utf8(value).ok().and_then(RequestId::parse);
-        }
-    }
 }
 
 /// The best credential offered so far; a lower rank wins.
@@ -331,6 +314,6 @@ pub(super) fn head(
     bytes: &[u8],
     fields: &mut Fields,
 ) -> Result<Option<RequestHead>, Refusal> {
-    let head = scan.request(bytes, fields);
-    head.map_err(|fault| Refusal::BadHead { status: fault.status(), why: fault.text() })
+    let broken = |e: http1::HeadError| Refusal::BadHead { status: e.status(), why: e.text() };
+    scan.request(bytes, fields).map_err(broken)
 }

@@ -70,33 +70,26 @@ fn a_credential_given_twice_is_refused_in_any_order() {
     });
 }
 
-/// What is well-formed and not spoken here has a status of its own, and is not worth a second try.
+/// Codings before `chunked` are not spoken here; without it at the end, and there alone, nobody can
+/// say where the body ends.
 #[test]
-fn what_is_not_spoken_here_is_said_to_be() {
+fn codings_that_are_not_spoken_are_told_from_bodies_without_an_end() {
     let posted = post("", BODY).replacen("Content-Length: 27\r\n", "{}\r\n", 1);
     assert!(posted.contains("{}"), "{posted}");
-    let coded = |coding: &str| posted.replacen("{}", &format!("Transfer-Encoding: {coding}"), 1);
-    let version = "http_version_not_supported";
-    for (request, status, code) in [
-        ("GET / HTTP/3.0\r\nHost: h\r\n\r\n".to_owned(), 505, version),
-        (post("", BODY).replacen("HTTP/1.1", "HTTP/2.0", 1), 505, version),
-        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), 505, version),
-        (coded("gzip, chunked"), 501, "not_implemented"),
-        (coded("deflate,GZIP , Chunked"), 501, "not_implemented"),
-        // Where such a body ends nobody can say.
-        (coded("chunked, gzip"), 400, "invalid_request"),
-        (coded("gzip"), 400, "invalid_request"),
-        (coded("chunked, chunked"), 400, "invalid_request"),
-        ("GET / HTTP/x.1\r\nHost: h\r\n\r\n".to_owned(), 400, "invalid_request"),
+    for (coding, status, code) in [
+        ("deflate,GZIP , Chunked", 501, "not_implemented"),
+        ("chunked, gzip", 400, "invalid_request"),
+        ("gzip", 400, "invalid_request"),
+        ("chunked, chunked", 400, "invalid_request"),
+        ("gzip;q=1, chunked", 400, "invalid_request"),
     ] {
+        let request = posted.replacen("{}", &format!("Transfer-Encoding: {coding}"), 1);
         let client = vec![send(&request), Step::Answer, Step::End];
         transports::each(&Scenario::plain(client, b""), |outcome| {
             outcome.assert_clean();
             let answer = outcome.answer();
-            assert_eq!((answer.status, answer.code().as_str()), (status, code), "{request}");
-            let never = (status > 500).then(|| "false".to_owned());
-            assert_eq!(answer.field("x-should-retry"), never, "{request}");
-            assert!(answer.closes() && outcome.forwarded() == 0, "{request}");
+            assert_eq!((answer.status, answer.code().as_str()), (status, code), "{coding}");
+            assert!(answer.closes() && outcome.forwarded() == 0, "{coding}");
         });
     }
 }

@@ -7,6 +7,8 @@ fn all() -> Vec<Refusal> {
     vec![
         Refusal::BadHead { status: 400, why: "malformed request line" },
         Refusal::BadHead { status: 431, why: "head too large" },
+        Refusal::BadHead { status: 501, why: "transfer coding not supported" },
+        Refusal::BadHead { status: 505, why: "HTTP version not supported" },
         Refusal::RequestTimeout,
         Refusal::LengthRequired,
         Refusal::TooLarge,
