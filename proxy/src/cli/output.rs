@@ -3,9 +3,13 @@
 //! Results go to the output, what is told about them to the error. A pipe that nobody reads any
 //! more is not a failure of the command. A process that serves does not wait for whoever reads the
 //! error either: from [`tell_beside`] on a thread of its own writes the lines, [`WAITING_MAX`] of
-//! them wait for it, and what finds no room is counted and gone.
+//! them wait for it, and what finds no room is counted and gone. A panic is told the same way: it
+//! may be a shard's, which goes on.
 
+use std::any::Any;
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
+use std::panic::{Location, PanicHookInfo};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, OnceLock};
@@ -86,6 +90,28 @@ pub fn tell_beside(lost: Arc<AtomicU64>) -> io::Result<()> {
     Ok(())
 }
 
+/// From now on a panic is a line as any other.
+pub fn tell_panics() {
+    std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
+        let thread = std::thread::current();
+        let (name, at) = (thread.name().unwrap_or("?"), panic.location());
+        tell(&of_panic(name, at, panic.payload()));
+        let way = Backtrace::capture();
+        if way.status() == BacktraceStatus::Captured {
+            tell(&way.to_string());
+        }
+    }));
+}
+
+/// Where it was, and its words if they are ours: what was formatted may have something of a client
+/// in it.
+fn of_panic(thread: &str, at: Option<&Location<'_>>, payload: &(dyn Any + Send)) -> String {
+    let at = at.map_or_else(|| "?".to_owned(), Location::to_string);
+    let words = payload.downcast_ref::<&'static str>().copied();
+    let words = words.map(|words| format!(": {words}")).unwrap_or_default();
+    format!("error       panic thread={thread} at={at}{words}")
+}
+
 /// What was told is written, if somebody reads it: for the end of the process.
 pub fn last() {
     if let Some(teller) = TELLER.get() {
@@ -121,6 +147,15 @@ fn tell_now(line: &str) {
 mod tests {
     use super::*;
     use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_panic_is_told_in_our_words_alone() {
+        let here = Location::caller();
+        let said = of_panic("shard-0", Some(here), &"a defect");
+        assert_eq!(said, format!("error       panic thread=shard-0 at={here}: a defect"));
+        let formatted = "what a client sent".to_owned();
+        assert_eq!(of_panic("w", None, &formatted), "error       panic thread=w at=?");
+    }
 
     #[test]
     fn who_tells_waits_for_no_reader_and_the_end_waits_only_so_long() {
