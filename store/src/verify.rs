@@ -3,10 +3,10 @@
 //! twice, none missing in between —, every stated total the sum of its records, and the totals of
 //! the state store's checkpoint the sum of all before it.
 //!
-//! Frames of version 1 do not state refusals; from the first that does, their totals have to be
-//! the sum of all before too. Changes nothing. Where old segments have been retired, the first total of an account is taken
-//! as stated. Integrity is proved up to the last frame, and that this is the last only by a
-//! checkpoint or an anchor kept elsewhere.
+//! Frames of version 1 do not state refusals; from the first that does, their totals have to be the
+//! sum of all before too. Changes nothing. Where old segments have been retired, the first total of
+//! an account is taken as stated. Integrity is proved up to the last frame, and that this is the
+//! last only by a checkpoint or an anchor kept elsewhere.
 
 use crate::balance::{Account, Balances, Total};
 use crate::disk::Disk;

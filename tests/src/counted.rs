@@ -69,8 +69,7 @@ impl Counted {
         Some(Counted { at, counters, ask, answers, mailbox, thread, _books: books })
     }
 
-    /// What its thread has asked of the allocator so far.
-    #[must_use]
+    /// What its thread has asked of the allocator so far; it answers at its next tick.
     pub fn counts(&self) -> Counts {
         self.ask.send(()).unwrap();
         self.answers.recv_timeout(PATIENCE).unwrap()

@@ -2,6 +2,7 @@ use super::*;
 use crate::exchange::budget::Scope;
 use crate::exchange::time::UnixMs;
 use crate::exchange::window::Period;
+use codec::trace_context::LINE;
 
 fn all() -> Vec<Refusal> {
     vec![
