@@ -9,6 +9,7 @@ use super::attribution;
 use super::authenticate::Caller;
 use super::chain::Chain;
 use super::headers::{self, Fate};
+use super::query;
 use super::routes;
 use super::tracing::{self, Fresh};
 use crate::exchange::call::Route;
@@ -58,9 +59,6 @@ pub(super) struct Kept<'a> {
     pub node: [u8; 3],
 }
 
-/// Query parameters that are credentials: consumed, never sent on.
-const SECRET_PARAMETERS: [&[u8]; 4] = [b"key", b"api_key", b"api-key", b"access_token"];
-
 /// Reads a complete head.
 pub(super) fn request(
     bytes: &[u8],
@@ -104,7 +102,7 @@ fn read(
     }
     check_framing(route, head.framing, request_bytes_max)?;
     tracing::make_room(kept.forward);
-    write_query(query, kept.forward);
+    query::write(query, kept.forward);
     let mut request = Request {
         route,
         head_len: head.head_len,
@@ -126,22 +124,6 @@ fn check_framing(route: Route, framing: Framing, max: u64) -> Result<(), Refusal
         (_, Framing::Length(n)) if n > max => Err(Refusal::TooLarge),
         (route, Framing::None) if route.upstream_path().is_some() => Err(Refusal::LengthRequired),
         _ => Ok(()),
-    }
-}
-
-/// Every parameter but credentials, in order and as written.
-fn write_query(query: &[u8], forward: &mut Vec<u8>) {
-    let parameters = query.strip_prefix(b"?").unwrap_or_default();
-    let mut separator = b'?';
-    for parameter in parameters.split(|b| *b == b'&') {
-        let name = parameter.split(|b| *b == b'=').next().unwrap_or_default();
-        let secret = SECRET_PARAMETERS.iter().any(|s| s.eq_ignore_ascii_case(name));
-        if parameter.is_empty() || secret {
-            continue;
-        }
-        forward.push(separator);
-        forward.extend_from_slice(parameter);
-        separator = b'&';
     }
 }
 
