@@ -26,6 +26,7 @@ mod heading;
 mod held;
 mod leaving;
 mod local;
+mod query;
 mod rewrite;
 mod refuse; //          any refusal → client
 mod routes;

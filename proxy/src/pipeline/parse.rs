@@ -9,6 +9,7 @@ use super::attribution;
 use super::authenticate::Caller;
 use super::chain::Chain;
 use super::headers::{self, Fate};
+use super::query;
 use super::routes;
 use super::tracing::{self, Begun, Fresh};
 use crate::exchange::call::Route;
@@ -58,22 +59,6 @@ pub(super) struct Kept<'a> {
     pub node: [u8; 3],
 }
 
-/// Query parameters that are credentials, in lower case and with `-` for `_`: consumed, never sent
-/// on.
-const SECRET_PARAMETERS: [&[u8]; 8] = [
-    b"key",
-    b"api-key",
-    b"apikey",
-    b"access-token",
-    b"authorization",
-    b"x-api-key",
-    b"x-goog-api-key",
-    b"x-tollgate-key",
-];
-
-/// More letters than any of them has.
-const SECRET_BYTES_MAX: usize = 16;
-
 /// Reads a complete head.
 pub(super) fn request(
     bytes: &[u8],
@@ -117,7 +102,7 @@ fn read(
         return Err(Refusal::InvalidRequest { param: None, why });
     }
     check_framing(route, head.framing, request_bytes_max)?;
-    write_query(query, kept.forward);
+    query::write(query, kept.forward);
     let mut request = Request {
         route,
         head_len: head.head_len,
@@ -140,57 +125,6 @@ fn check_framing(route: Route, framing: Framing, max: u64) -> Result<(), Refusal
         (route, Framing::None) if route.upstream_path().is_some() => Err(Refusal::LengthRequired),
         _ => Ok(()),
     }
-}
-
-/// Every parameter but credentials, in order and as written.
-fn write_query(query: &[u8], forward: &mut Vec<u8>) {
-    let parameters = query.strip_prefix(b"?").unwrap_or_default();
-    let mut separator = b'?';
-    for parameter in parameters.split(|b| *b == b'&') {
-        // Some servers take a semicolon for the end of a parameter too.
-        if parameter.is_empty() || parameter.split(|b| *b == b';').any(is_secret) {
-            continue;
-        }
-        forward.push(separator);
-        forward.extend_from_slice(parameter);
-        separator = b'&';
-    }
-}
-
-/// Whether a parameter is a credential, however a server might read its name.
-fn is_secret(parameter: &[u8]) -> bool {
-    let spelled = parameter.split(|b| *b == b'=').next().unwrap_or_default();
-    let mut name = [0; SECRET_BYTES_MAX];
-    let mut len = 0;
-    for letter in letters(spelled).filter(|letter| !letter.is_ascii_whitespace()) {
-        let Some(place) = name.get_mut(len) else { return false };
-        *place = if letter == b'_' { b'-' } else { letter.to_ascii_lowercase() };
-        len += 1;
-    }
-    SECRET_PARAMETERS.iter().any(|secret| name.get(..len) == Some(secret))
-}
-
-/// The letters that a name spells, `%` escapes and `+` resolved once; what is no escape stands for
-/// itself.
-fn letters(spelled: &[u8]) -> impl Iterator<Item = u8> {
-    let mut rest = spelled;
-    std::iter::from_fn(move || {
-        let (first, after) = rest.split_first()?;
-        rest = after;
-        if *first == b'%'
-            && let Some((digits, after)) = rest.split_first_chunk()
-            && let Some(letter) = escaped(*digits)
-        {
-            rest = after;
-            return Some(letter);
-        }
-        Some(if *first == b'+' { b' ' } else { *first })
-    })
-}
-
-fn escaped([high, low]: [u8; 2]) -> Option<u8> {
-    let digit = |letter: u8| char::from(letter).to_digit(16);
-    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
 }
 
 fn read_fields(
