@@ -86,6 +86,11 @@ pub(crate) fn reset_on_close(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO))
 }
 
+/// From now on `stream` has room to write once all that was written is on its way to the peer.
+pub(crate) fn room_once_sent(stream: &TcpStream) -> io::Result<()> {
+    SockRef::from(stream).set_tcp_notsent_lowat(1)
+}
+
 /// A connect under way; `io::ErrorKind` has no stable name for it.
 const EINPROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
 

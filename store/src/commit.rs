@@ -8,8 +8,8 @@ use crate::frame::{RECORD_BYTES_DUE, RECORDS_MAX};
 /// How long the first pending record waits.
 pub const WAIT_NS: u64 = 20_000_000;
 
-/// How often the ledger thread looks at the slabs: they are the queue, so a look is cheap to put
-/// off, and each one costs a wake-up.
+/// When the ledger thread looks at the slabs again after a commit: they are the queue, so a look is
+/// cheap to put off, and each one costs a wake-up.
 pub const POLL_NS: u64 = 5_000_000;
 
 /// When the next commit is.

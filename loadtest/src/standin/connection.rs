@@ -1,14 +1,13 @@
 //! One connection: reads requests, plays their scripts one after the other. While a script waits
 //! nothing is read: a peer that pipelines meets back-pressure. Bound: one request, one read.
 
-use std::io::ErrorKind;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::context::Context;
 use super::pages::{self, Page};
 use super::request::{Reading, Request};
-use super::run::{Run, Written};
+use super::run::{Run, Written, would_wait};
 use super::script::{Action, Script};
 use crate::clock;
 use crate::loopback;
@@ -313,6 +312,9 @@ impl Connection {
                     return self.pause(*ms, context);
                 }
                 Action::Close => return self.end_in_order(context),
+                Action::Reset if !run.has_left(&self.stream) => {
+                    return self.watch(Interest::Write, context);
+                }
                 Action::CloseHard | Action::Reset => {
                     run.end(script.read.whole, context);
                     if *action == Action::Reset
@@ -392,8 +394,4 @@ impl Connection {
         }
         Fate::Keep
     }
-}
-
-fn would_wait(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

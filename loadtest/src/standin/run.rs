@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::context::Context;
 use super::script::Script;
+use crate::loopback;
 use crate::tls::Socket;
 
 /// How far a script is.
@@ -20,6 +21,8 @@ pub(super) struct Run {
     /// Bytes of the present action that were written.
     offset: usize,
     sent_bytes: u64,
+    /// Room to write means from now on that nothing is left to send.
+    leaving: bool,
 }
 
 /// What became of a write.
@@ -35,7 +38,7 @@ pub(super) enum Written {
 impl Run {
     /// At the first action.
     pub(super) fn new(script: Rc<Script>, sequence: Option<u64>, last: bool) -> Run {
-        Run { script, at: 0, sequence, last, offset: 0, sent_bytes: 0 }
+        Run { script, at: 0, sequence, last, offset: 0, sent_bytes: 0, leaving: false }
     }
 
     /// Writes what is left of the present action's `bytes` and goes on to the next action.
@@ -61,10 +64,23 @@ impl Run {
         Written::All
     }
 
+    /// Whether all that was written is on its way. A reset throws away what is not, and the kernel
+    /// keeps back what the peer's window, or the congestion window, has no room for. The first
+    /// answer is no: it is to be asked again once the stream has room.
+    pub(super) fn has_left(&mut self, stream: &Socket) -> bool {
+        let asked = std::mem::replace(&mut self.leaving, true);
+        asked || loopback::room_once_sent(stream.stream()).is_err()
+    }
+
     /// Notes in the tally that it is over.
     pub(super) fn end(&self, whole: bool, context: &mut Context) {
         if let Some(sequence) = self.sequence {
             context.tally.end(sequence, &self.script, self.sent_bytes, whole);
         }
     }
+}
+
+/// Whether a read or write has to wait.
+pub(super) fn would_wait(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

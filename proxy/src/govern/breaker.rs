@@ -267,9 +267,9 @@ impl<'s> Breakers<'s> {
         let Some(candidate) = self.candidate(place) else { return };
         self.tell_one(&*candidate.host, pass.host, host);
         self.tell_one(&*candidate.health, pass.credential, credential);
+        let cool_ms = cool_ms.min(u64::from(self.rules.cool_max_ms));
         if cool_ms > 0 {
-            let most = u64::from(self.rules.cool_max_ms);
-            candidate.health.cool(self.now_ms.saturating_add(cool_ms.min(most)));
+            candidate.health.cool(self.now_ms.saturating_add(cool_ms));
         }
     }
 

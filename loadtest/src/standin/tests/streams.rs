@@ -4,8 +4,10 @@
 use std::io::{Read, Write};
 
 use serde_json::Value;
+use socket2::{Domain, Socket, Type};
+use std::net::TcpStream;
 
-use super::{End, LIMIT, connect, read_answer, read_to_end, standin};
+use super::{End, LIMIT, ask, connect, read_answer, read_to_end, standin};
 use crate::standin::{Config, Dialect, Entry, Standin};
 use crate::wire::{BodyReader, Framing, Head};
 
@@ -463,6 +465,24 @@ fn streams_that_end_too_early_end_as_named() {
             }
         }
     }
+}
+
+/// The kernel keeps back what a peer's window has no room for, and a reset would throw it away: a
+/// gateway that was late to read would be blamed for it.
+#[test]
+fn a_reset_behind_the_end_waits_for_the_end_to_leave() {
+    let standin = standin();
+    let slow = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    slow.set_recv_buffer_size(1024).unwrap();
+    slow.connect(&standin.addr().into()).unwrap();
+    let mut slow = TcpStream::from(slow);
+    slow.set_read_timeout(Some(LIMIT)).unwrap();
+    slow.write_all(&request(CHAT, "stream-rst-after-done", asking(true), "")).unwrap();
+    // An answer that takes longer than the pause before the reset: it would have come by then.
+    ask(&mut connect(&standin), "slow-100", "");
+    let (bytes, end) = read_to_end(&mut slow);
+    assert!(String::from_utf8(bytes).unwrap().contains("[DONE]"));
+    assert_eq!(end, End::Reset);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use store::appender::{Appender, Health};
-use store::commit::{Due, POLL_NS};
+use store::commit::{Due, POLL_NS, WAIT_NS};
 use store::disk::Disk;
 use store::error::Result;
 use store::recover::{Recovered, recover};
@@ -81,6 +81,9 @@ pub(super) struct Keeper<D: Disk> {
     /// The source whose turn it is to be taken from first.
     first: usize,
     retry: Option<Retry>,
+    /// The next look, if nothing is pending: later and later while nothing comes, since a look that
+    /// finds nothing costs as much as one that does. At most the wait of a commit.
+    idle_ns: u64,
     /// When the work of each second is due.
     second_ns: u64,
     /// When the next checkpoint is.
@@ -110,6 +113,7 @@ impl<D: Disk + Clone> Keeper<D> {
             sources: Vec::new(),
             first: 0,
             retry: None,
+            idle_ns: POLL_NS,
             second_ns: 0,
             checkpoint_ns: 0,
             behind: true,
@@ -128,6 +132,7 @@ impl<D: Disk + Clone> Keeper<D> {
     pub(super) fn turn(&mut self) -> Duration {
         let now = (self.clock)();
         let mut wait_ns = POLL_NS;
+        let idle_ns = std::mem::replace(&mut self.idle_ns, POLL_NS);
         if self.retry.is_none_or(|retry| retry.at_ns <= now.mono.0) {
             let full = self.take(now.mono.0);
             wait_ns = match self.appender.due(now.mono.0) {
@@ -136,7 +141,11 @@ impl<D: Disk + Clone> Keeper<D> {
                 Due::Now if self.commit().is_ok() && full => 0,
                 // The slabs hold what comes until then: another look would only cost a wake-up.
                 Due::At(at_ns) => at_ns.saturating_sub(now.mono.0),
-                Due::Now | Due::Never => POLL_NS,
+                Due::Now => POLL_NS,
+                Due::Never => {
+                    self.idle_ns = WAIT_NS.min(2 * idle_ns);
+                    idle_ns
+                }
             };
         }
         if now.mono.0 >= self.second_ns {

@@ -316,6 +316,18 @@ fn a_credential_cools_for_what_was_asked_up_to_the_most() {
     }
 }
 
+/// A shard that was held up between its clock and its look is not turned away.
+#[test]
+fn without_a_cool_down_nobody_rests_not_even_a_moment_before() {
+    let candidates = [candidate()];
+    let rules = BreakerRules { cool_max_ms: 0, ..rules() };
+    let asked = Report { cool_ms: 1_000, ..report(Pass::default(), Health::Well, Health::Unknown) };
+    Breakers::new(&candidates, &rules, at(START_MS)).tell(asked);
+    let mut late = Breakers::new(&candidates, &rules, at(START_MS - 9));
+    assert_eq!(late.standing(0), Standing::Ready);
+    assert_eq!(late.enter(0), Some(Pass::default()));
+}
+
 #[test]
 fn a_slow_start_spares_all_but_a_growing_share() {
     let (rules, candidates) = (rules(), [candidate()]);

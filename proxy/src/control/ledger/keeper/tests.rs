@@ -98,6 +98,22 @@ fn a_commit_is_due_20_ms_after_the_first_record_and_then_its_slots_come_back() {
 }
 
 #[test]
+fn looks_are_rarer_while_nothing_comes_and_never_later_than_a_commit_waits() {
+    let world = World::new();
+    let mut keeper = world.keeper();
+    let mut slab = world.slab(&mut keeper, 0, small());
+    let turns = |keeper: &mut Keeper<&Simulated>, count| -> Vec<u128> {
+        (0..count).map(|_| keeper.turn().as_millis()).collect()
+    };
+    assert_eq!(turns(&mut keeper, 5), [5, 10, 20, 20, 20]);
+    settle(&mut slab, 1, 10);
+    assert_eq!(turns(&mut keeper, 1), [20], "until it is committed");
+    pass(20);
+    assert_eq!(turns(&mut keeper, 4), [5, 5, 10, 20]);
+    assert_eq!(world.keys(), [1]);
+}
+
+#[test]
 fn more_than_a_batch_is_committed_without_waiting_and_no_slab_waits_for_a_busy_one() {
     let world = World::new();
     let mut keeper = world.keeper();
