@@ -7,15 +7,15 @@
 # and, where the sides may differ, the reason of differences.txt, with tabs between; they go into
 # $SCRATCH/NAME/results. A client that ends early has failed, whatever it printed.
 #
-# Where $CERTIFICATES names a folder, the quick checks are made once more through a gateway that
-# speaks TLS, with a certificate that the folder's own CA has signed: as NAME-tls, beside what was
-# got directly.
+# Where $CERTIFICATES names a folder it is the quick checks alone, through a gateway that speaks TLS
+# with a certificate that the folder's own CA has signed.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 name="$1"
 shift
 scratch="$SCRATCH/$name"
-readonly here name scratch
+certificates="${CERTIFICATES:-}"
+readonly here name scratch certificates
 mkdir -p "$scratch"
 
 # The example key of README.md, one that may spend a dollar, one that may spend nothing.
@@ -68,16 +68,6 @@ standin_ready() {
   grep -q '^standin listening on ' "$scratch/standin.out"
 }
 
-# Ends what it started before, if it did.
-end_pair() {
-  local pid
-  for pid in "$tollgate_pid" "$standin_pid"; do
-    kill "$pid" 2>/dev/null || true
-    wait "$pid" 2>/dev/null || true
-  done
-  tollgate_pid="" standin_pid=""
-}
-
 start_standin() {
   : >"$scratch/standin.out"
   "$STANDIN_BINARY" --scenarios "$here/scenarios" \
@@ -90,10 +80,10 @@ start_standin() {
 
 write_config() {
   local tls=""
-  [[ -z "$secured" ]] ||
-    tls="tls = { cert_file = \"$CERTIFICATES/cert.pem\", key_file = \"$CERTIFICATES/key.pem\" }"
+  [[ -z "$certificates" ]] ||
+    tls="tls = { cert_file = \"$certificates/cert.pem\", key_file = \"$certificates/key.pem\" }"
   cat >"$scratch/tollgate.toml" <<TOML
-state_dir = "$scratch/state$secured"
+state_dir = "$scratch/state"
 
 [listen]
 data = "127.0.0.1:$data_port"
@@ -182,48 +172,34 @@ start_gateway() {
   exit 1
 }
 
-# checks SIDE BASE RESULTS COMMAND…: run in the background and waited for, so that a signal ends it
-# at once.
+# checks SIDE BASE COMMAND…: run in the background and waited for, so that a signal ends it at once.
 checks() {
-  local side="$1" base="$2" results="$3"
-  shift 3
+  local side="$1" base="$2"
+  shift 2
   OPENAI_BASE_URL="$base/v1" OPENAI_API_KEY="$key" ANTHROPIC_BASE_URL="$base" \
     ANTHROPIC_AUTH_TOKEN="$key" BUDGET_KEY="$budget_key" BROKE_KEY="$broke_key" \
     STANDIN="http://$provider" CONFIG="$scratch/tollgate.toml" FOLDER="$scratch" SIDE="$side" \
-    SECURED="$secured" no_proxy='*' NO_PROXY='*' \
-    timeout --foreground "$client_limit" "$@" </dev/null >>"$results" 2>>"$scratch/errors" &
+    no_proxy='*' NO_PROXY='*' \
+    timeout --foreground "$client_limit" "$@" </dev/null \
+    >>"$scratch/results" 2>>"$scratch/errors" &
   client_pid=$!
   wait "$client_pid" ||
     printf '%s\tall checks\t%s\trun to their end\tended early\n' "$name" "$side" \
-      >>"$results"
+      >>"$scratch/results"
   client_pid=""
-  # A gateway that died on the way has failed, even if it was the last check that killed it.
-  kill -0 "$tollgate_pid" 2>/dev/null ||
-    printf '%s\tgateway\t%s\tstill running\tgone\n' "$name" "$side" >>"$results"
 }
 
-# A stand-in of its own: some scenarios count the requests that they have had.
-checks_over_tls() {
-  local ca="$CERTIFICATES/ca.pem"
-  end_pair
-  secured=-tls
-  start_standin
-  start_gateway
-  grep -P '\tdirect\t' "$scratch/results" >"$scratch/results-tls" || true
-  MODE=quick CA_FILE="$ca" SSL_CERT_FILE="$ca" NODE_EXTRA_CA_CERTS="$ca" \
-    checks through "https://127.0.0.1:$data_port" "$scratch/results-tls" "$@"
-  # What is checked directly alone, or in full runs alone, has nothing to stand beside.
-  awk -F '\t' -v OFS='\t' '
-    { $1 = $1 "-tls"; line[NR] = $0; row[NR] = $1 FS $2 }
-    $3 == "through" { made[row[NR]] = 1 }
-    END { for (at = 1; at <= NR; at++) if (row[at] in made) print line[at] }
-  ' "$scratch/results-tls" >>"$scratch/results"
-}
-
-secured=""
 : >"$scratch/results"
 start_standin
 start_gateway
-checks direct "http://$provider" "$scratch/results" "$@"
-checks through "http://127.0.0.1:$data_port" "$scratch/results" "$@"
-[[ -z "${CERTIFICATES:-}" ]] || checks_over_tls "$@"
+if [[ -z "$certificates" ]]; then
+  checks direct "http://$provider" "$@"
+  checks through "http://127.0.0.1:$data_port" "$@"
+else
+  ca="$certificates/ca.pem"
+  MODE=quick CA_FILE="$ca" SSL_CERT_FILE="$ca" NODE_EXTRA_CA_CERTS="$ca" \
+    checks through "https://127.0.0.1:$data_port" "$@"
+fi
+# A gateway that died on the way has failed, even if it was the last check that killed it.
+kill -0 "$tollgate_pid" 2>/dev/null ||
+  printf '%s\tgateway\tthrough\tstill running\tgone\n' "$name" >>"$scratch/results"

@@ -94,9 +94,11 @@ EXTENSIONS
       -out "$folder/cert.pem"
 }
 
-# secured_client NAME COMMAND…: one that makes its quick checks over TLS too, if that is possible.
+# secured_client NAME COMMAND…: one that makes its quick checks over TLS too, if that is possible,
+# as NAME-tls.
 secured_client() {
-  CERTIFICATES="$certificates" client "$@"
+  client "$@"
+  [[ -z "$certificates" ]] || CERTIFICATES="$certificates" client "$1-tls" "${@:2}"
 }
 
 # client NAME COMMAND…: starts its checks beside what runs already.
@@ -178,12 +180,29 @@ language() {
   fi
 }
 
+# The lines of a client. Over TLS it has not been asked directly again: what was got without
+# stands beside what was made with it.
+rows_of() {
+  local plain="$scratch/${1%-tls}/results" own="$scratch/$1/results"
+  [[ $1 == *-tls ]] || { cat "$own"; return; }
+  awk -F '\t' -v OFS='\t' '
+    NR == FNR { if ($3 == "direct") { row[++rows] = $1 FS $2; line[rows] = $0 } next }
+    { made[$1 FS $2] = 1; row[++rows] = $1 FS $2; line[rows] = $0 }
+    END {
+      for (at = 1; at <= rows; at++) if (row[at] in made) {
+        $0 = line[at]
+        $1 = $1 "-tls"
+        print
+      }
+    }' "$plain" "$own"
+}
+
 # One row a check. What was expected must have been seen, and the same on both sides, unless the
 # check expects one thing directly and another through the gateway, and names a listed reason.
 table() {
   local name
   for name in "${order[@]}"; do
-    cat "$scratch/$name/results"
+    rows_of "$name"
   done | awk -F '\t' -v reasons="$here/differences.txt" '
     function glob(pattern) {
       gsub(/[][().+^$|{}?\\]/, "\\\\&", pattern)
