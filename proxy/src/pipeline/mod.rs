@@ -125,7 +125,7 @@ async fn serve<I: Io>(
     origin: Origin,
 ) -> Result<Delivered, Unserved> {
     let bundle = authenticate::identify(client, &shard.keys, held)?;
-    let whole = body::read(shard, client, request).await?;
+    let whole = body::read(shard, client, request, &bundle).await?;
     let mut call = opened((shard, snapshot), client, held, &bundle, request.route, whole, origin)?;
     drop(bundle);
     client.watch(&shard.buffers);
