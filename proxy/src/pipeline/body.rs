@@ -2,9 +2,9 @@
 //!
 //! The buffer grows with what was received, at most fourfold at a time whatever was announced, and
 //! leases its room from the shard's allowance. A key that is limited in calls in flight is limited
-//! in bodies that take room, too: whoever may make one call at once cannot hold all there is. A read brings at most 64 KiB, so a turn scans no
-//! more than that. Bytes behind the body belong to the next request and go back to the client's
-//! inbox.
+//! in bodies that take room, too: whoever may make one call at once cannot hold all there is. A
+//! read brings at most 64 KiB, so a turn scans no more than that. Bytes behind the body belong to
+//! the next request and go back to the client's inbox.
 
 use super::Unserved;
 use super::arriving::Arriving;
