@@ -266,7 +266,10 @@ fn lines(key: &Value) -> Vec<String> {
     // The sums of a key do not keep its refusals apart; the log does.
     let records = counted(settled["exchanges"].as_u64().unwrap_or_default(), "call");
     let key = text(&key["key"]);
-    let apart = format!("`tollgate ledger sum --key {key}` tells the refused ones apart");
+    let apart = format!(
+        "a running node's are up to a second old; \
+         `tollgate ledger sum --key {key}` tells the refused ones apart"
+    );
     rows.push(("settled", format!("{records} served or refused, {cost}, {upstream} upstream")));
     rows.push(("", apart));
     rows.iter().map(|(word, value)| format!("{word:<WORDS$}{value}")).collect()
