@@ -267,6 +267,7 @@ fn lines(key: &Value) -> Vec<String> {
     let (calls, refusals) = (count("exchanges"), count("refusals"));
     let (calls, refusals) = (counted(calls, "call"), counted(refusals, "refusal"));
     rows.push(("settled", format!("{calls}, {cost}, {upstream} upstream; {refusals}")));
+    rows.push(("", "a running node's are up to a second old".to_owned()));
     rows.iter().map(|(word, value)| format!("{word:<WORDS$}{value}")).collect()
 }
 

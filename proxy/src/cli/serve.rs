@@ -36,7 +36,7 @@ const PREPARE: Duration = Duration::from_secs(600);
 
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// The configuration [default: ./tollgate.toml]
+    /// The configuration [default: ./tollgate.toml, else the providers of the environment]
     file: Option<PathBuf>,
     /// Print each settled record as one line of JSON on the standard output
     #[arg(long)]
