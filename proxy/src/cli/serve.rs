@@ -97,7 +97,7 @@ async fn control(
     // From here on who tells something waits for no reader.
     output::tell_beside(watched.lines_lost().clone())?;
     // Until here a signal did what it does by default: nothing was promised to anybody.
-    let signals = Signals::install()?;
+    let (signals, hangup) = (Signals::install()?, Hangup::install()?);
     if let Some(books) = &node.books {
         watched = watched.with_ledger(books.ledger.gauges());
     }
@@ -113,7 +113,7 @@ async fn control(
     let publish = move |fresh: &Arc<Addresses>| post.tell(|| Letter::Addresses(fresh.clone()));
     let known = node.addresses.clone();
     tokio::spawn(resolver::follow(config.snapshot.clone(), known, publish));
-    follow_certificates(config, &node)?;
+    follow_certificates(config, &node, hangup);
     let first = told::first_key(&node, clock::now().wall).map_err(io::Error::other)?;
     told::start(config, &node, limit, admin_address);
     if let Some(text) = first {
@@ -129,10 +129,18 @@ fn at(what: &str, address: std::net::SocketAddr, error: &io::Error) -> io::Error
     io::Error::new(error.kind(), format!("{what} {address}: {error}"))
 }
 
-/// Takes new certificates up, if the listener has any.
-fn follow_certificates(config: &Config, node: &Node) -> io::Result<()> {
-    let Some(listen) = config.listen_tls.clone() else { return Ok(()) };
-    let hangup = Hangup::install()?;
+/// Takes new certificates up. Without any a SIGHUP is told and changes nothing: a session that is
+/// closed and a supervisor that reloads are no reasons to end calls.
+fn follow_certificates(config: &Config, node: &Node, mut hangup: Hangup) {
+    let Some(listen) = config.listen_tls.clone() else {
+        tokio::spawn(async move {
+            loop {
+                hangup.next().await;
+                told::line("ignored", "SIGHUP: there is no certificate to read again");
+            }
+        });
+        return;
+    };
     let post = node.post.clone();
     let publish = move |tls: &Arc<ServerTls>| post.tell(|| Letter::Identity(tls.clone()));
     let tell = |said: Said| match said {
@@ -140,7 +148,6 @@ fn follow_certificates(config: &Config, node: &Node) -> io::Result<()> {
         Said::Refused(text) => told::line("warning", &text),
     };
     tokio::spawn(certificates::follow(listen, hangup, ProcessEnv, publish, tell));
-    Ok(())
 }
 
 /// Opens the desk, and looks after the budgets' windows.

@@ -165,6 +165,28 @@ fn a_call_under_way_ends_before_the_process_does() {
 }
 
 #[test]
+fn a_hangup_without_certificates_is_told_and_ends_no_call() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let mut served = serve("serve-hangup", &standin, "auto", &["--no-pin"]);
+    let mut client = connect(served.data);
+    client.write_all(chat(KEY, "hang").as_bytes()).unwrap();
+    wait_for_attempt(&standin, &served);
+    let ignored = "SIGHUP: there is no certificate to read again";
+    served.program.signal(Signal::HUP);
+    assert_eq!(served.program.err.wait_for("ignored"), ignored);
+    assert!(get(served.data, "/readyz").starts_with("HTTP/1.1 200 "));
+    served.program.signal(Signal::TERM);
+    served.program.err.wait_for("draining");
+    served.program.signal(Signal::HUP);
+    assert_eq!(served.program.err.wait_for("ignored"), ignored, "while it drains too");
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.wait(), Some(3));
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("shutting_down"), "the second of the others has cut it: {answer}");
+}
+
+#[test]
 fn a_drain_ends_with_its_time_and_says_what_was_cut() {
     let standin = Standin::start(Config::default()).unwrap();
     let short = "[deadlines]\ndrain = \"100ms\"\n";
