@@ -126,7 +126,11 @@ async fn control(
 }
 
 fn at(what: &str, address: std::net::SocketAddr, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what} {address}: {error}"))
+    let why = match error.kind() {
+        io::ErrorKind::AddrInUse => "in use: another node or program listens there".to_owned(),
+        _ => error.to_string(),
+    };
+    io::Error::new(error.kind(), format!("{what} {address}: {why}"))
 }
 
 /// Takes new certificates up. Without any a SIGHUP is told and changes nothing: a session that is
