@@ -1,6 +1,8 @@
 //! The world a configuration refers to, as a parameter: tests need neither a process
 //! environment nor files.
 
+use crate::exchange::time::UnixMs;
+use crate::shard::clock;
 use rustix::fs::OFlags;
 use rustls::pki_types::CertificateDer;
 use std::fs::{File, OpenOptions};
@@ -24,6 +26,11 @@ pub trait Env {
     /// command waits for it, and nothing else does.
     fn read_named(&self, path: &Path) -> io::Result<String> {
         self.read_file(path)
+    }
+
+    /// The time of day.
+    fn now(&self) -> UnixMs {
+        clock::now().wall
     }
 
     /// The roots that the system trusts; none if it says nothing of any.

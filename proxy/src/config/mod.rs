@@ -29,6 +29,7 @@ mod routing;
 mod secret;
 mod terms;
 mod tls;
+mod validity;
 
 pub use compile::Config;
 pub use env::{Env, ProcessEnv};
@@ -38,6 +39,7 @@ pub use keys::DeclaredKey;
 pub use ledger::LedgerSettings;
 pub use names::{PRINTABLE_RULE, is_key_name, is_model_pattern};
 pub use tls::{ListenTls, Papers};
+pub use validity::Validity;
 
 use file::File;
 use findings::Findings;
