@@ -128,7 +128,7 @@ pub(super) fn compile(
         shards,
         driver,
         ledger,
-        log: log::settings(&file.log, folder, findings),
+        log: log::settings(&file.log, (folder, env), findings),
         warnings: Vec::new(),
     })
 }

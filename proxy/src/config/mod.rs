@@ -31,6 +31,7 @@ mod terms;
 mod tls;
 mod validity;
 
+mod writable;
 pub use compile::Config;
 pub use env::{Env, ProcessEnv};
 pub use environment::{ENVIRONMENT, from_environment};
