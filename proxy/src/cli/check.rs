@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
             if let Some(ledger) = config.ledger.as_ref().filter(|l| !l.state_dir.exists()) {
                 let state = ledger.state_dir.display();
                 output::say(&format!(
-                    "  state      {state} is not there: the first start makes it"
+                    "  state_dir  {state} is not there: the first start makes it"
                 ));
             }
             check::EXIT_USABLE
