@@ -2,6 +2,7 @@
 //! are.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use store::ending::{Ending, Provenance};
 use store::record::{Attempt, Head, Window, flag};
 use store::slab::Slab;
@@ -10,7 +11,10 @@ use store::tail::Tail;
 /// Nearly every record of a batch states totals of its own: the dearest case.
 pub(crate) const MANY_KEYS: u64 = 1000;
 
-/// Folders of this process alone, gone with it.
+/// Of the homes of this process, each has its own number: tests run side by side.
+static HOMES: AtomicU32 = AtomicU32::new(0);
+
+/// Folders of one owner alone, gone with it.
 pub(crate) struct Home {
     pub(crate) disk: PathBuf,
     pub(crate) memory: PathBuf,
@@ -18,7 +22,8 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn new() -> Home {
-        let name = format!("tollgate-bench-{}", std::process::id());
+        let number = HOMES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tollgate-bench-{}-{number}", std::process::id());
         let disk = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(&name);
         Home { disk, memory: PathBuf::from("/dev/shm").join(name) }
     }

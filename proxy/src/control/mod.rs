@@ -9,5 +9,6 @@ pub mod logfile;
 pub mod printing;
 pub mod receipt;
 pub mod resolver;
+pub mod resting;
 pub mod signals;
 pub mod trouble;

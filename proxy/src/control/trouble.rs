@@ -30,6 +30,8 @@ pub enum Category {
     UpstreamAccount,
     /// What it sent is no answer.
     UpstreamInvalid,
+    /// It is not asked for a while; or a call found nobody who is.
+    UpstreamResting,
     /// A client took no bytes.
     WriteStall,
     /// A defect of ours: a connection's task has panicked.
@@ -49,7 +51,7 @@ pub enum Category {
 }
 
 /// All of them, in their order.
-pub const CATEGORIES: [(Category, &str); 15] = [
+pub const CATEGORIES: [(Category, &str); 16] = [
     (Category::UpstreamUnreachable, "upstream_unreachable"),
     (Category::UpstreamTimeout, "upstream_timeout"),
     (Category::UpstreamCut, "upstream_cut"),
@@ -57,6 +59,7 @@ pub const CATEGORIES: [(Category, &str); 15] = [
     (Category::UpstreamLimited, "upstream_limited"),
     (Category::UpstreamAccount, "upstream_account"),
     (Category::UpstreamInvalid, "upstream_invalid"),
+    (Category::UpstreamResting, "upstream_resting"),
     (Category::WriteStall, "write_stall"),
     (Category::Panic, "panic"),
     (Category::UpstreamTls, "upstream_tls"),
@@ -124,6 +127,9 @@ impl Trouble {
             let provider = names.provider(record).unwrap_or("?");
             self.line(category, tell, || format!("provider={provider} {}", facts(record)));
         }
+        if record.ending == Ending::Exhausted && record.attempts == 0 {
+            self.line(Category::UpstreamResting, tell, || facts(record));
+        }
     }
 
     /// Looks at a figure that only rises.
@@ -150,7 +156,8 @@ impl Trouble {
         }
     }
 
-    fn line(
+    /// Tells a line of a category, or counts it.
+    pub(super) fn line(
         &mut self,
         category: Category,
         tell: &mut impl FnMut(&str),
@@ -215,13 +222,16 @@ mod tests {
         ] {
             trouble.record(&failed(class, ending), &names(), &mut tell);
         }
+        let head = Head { ending: Ending::Exhausted, status: 503, ..Head::default() };
+        trouble.record(&Settled { head, ..Settled::default() }, &names(), &mut tell);
         let id = RequestId([0; 16]);
         let wanted = [
             format!("upstream_timeout provider=first attempt=1 request={id} ending=deadline"),
             format!("upstream_cut provider=first request={id} ending=upstream_cut"),
             format!("panic provider=first request={id} ending=internal"),
         ];
-        let wanted = wanted.map(|line| line + " status=502 ms=0");
+        let mut wanted = Vec::from(wanted.map(|line| line + " status=502 ms=0"));
+        wanted.push(format!("upstream_resting request={id} ending=exhausted status=503 ms=0"));
         assert_eq!(lines, wanted);
     }
 

@@ -103,6 +103,10 @@ fn why(record: &Settled) -> String {
         "model_not_allowed" => "the key's list of models; `keys show` has it",
         "rate_limited" => "the key's requests a minute; `keys show` has the limit",
         "concurrency_limited" => "the key's calls in flight; `keys show` has the limit",
+        "upstream_unavailable" if record.attempts == 0 => {
+            "every candidate rests: its credential cools, or its breaker is open; the error log's \
+             `upstream_resting` lines name them"
+        }
         "key_revoked" | "key_expired" => "the key; `keys show` has its state",
         _ => "",
     };
@@ -246,6 +250,7 @@ mod tests {
             ("model_not_allowed", "list of models"),
             ("rate_limited", "requests a minute"),
             ("concurrency_limited", "calls in flight"),
+            ("upstream_unavailable", "every candidate rests"),
             ("key_revoked", "its state"),
             ("key_expired", "its state"),
         ] {

@@ -7,9 +7,11 @@ use super::output;
 use super::told::line;
 use crate::config::Config;
 use crate::config::log::Access;
+use crate::config::snapshot::Snapshot;
 use crate::control::logfile::LogFile;
 use crate::control::printing::{Printer, Writer};
 use crate::control::receipt::{self, Names};
+use crate::control::resting::Resting;
 use crate::control::trouble::{Category, Trouble};
 use crate::exchange::keys::KeyTable;
 use crate::observe::counters::Counters;
@@ -69,7 +71,8 @@ pub(super) fn start(
         records: node.records.clone(),
         known: keys.version(),
         names: Names::of(&snapshot, &keys),
-        fresh: Box::new(move |keys| Names::of(&snapshot, keys)),
+        snapshot,
+        resting: Resting::default(),
         keys,
         trouble: config.log.errors.then(Trouble::default),
         second: 0,
@@ -93,7 +96,8 @@ struct Logs {
     /// The version of the keys that the names are of.
     known: u64,
     names: Names,
-    fresh: Box<dyn Fn(&KeyTable) -> Names + Send>,
+    snapshot: Arc<Snapshot>,
+    resting: Resting,
     trouble: Option<Trouble>,
     /// Of the last look at the figures.
     second: u64,
@@ -103,13 +107,13 @@ struct Logs {
 
 impl Logs {
     fn turn(&mut self, writer: Option<&Writer>) {
-        let Logs { records, keys, known, names, fresh, trouble, .. } = self;
+        let Logs { records, keys, known, names, snapshot, trouble, .. } = self;
         let (mut text, mut lines) = (String::new(), 0);
         records.take(|record: Settled| {
             // Of a key that was made meanwhile the name is not known yet.
             if names.key(&record).is_none() && *known != keys.version() {
                 *known = keys.version();
-                *names = fresh(keys);
+                *names = Names::of(snapshot, keys);
             }
             if writer.is_some() {
                 text.push_str(&receipt::json_line(&record, names));
@@ -158,6 +162,7 @@ impl Logs {
         ] {
             trouble.figure(category, figure, &mut tell);
         }
+        self.resting.look(&self.snapshot, clock::mono(), trouble, &mut tell);
     }
 }
 
