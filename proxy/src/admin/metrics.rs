@@ -80,6 +80,9 @@ pub(super) const SERIES: &[Series] = &[
         "Client connections taken.", Shard(|c| c.connections.get())),
     series("tollgate_client_tls_failures_total", Counter,
         "Client connections that came to no handshake.", Sum(|c| c.client_tls_failures.get())),
+    series("tollgate_certificate_not_after_seconds", Gauge,
+        "When the certificate of the listener ends, in seconds since 1970.",
+        Table(certificate_end)),
     series("tollgate_accept_errors_total", Counter,
         "Connections that could not be taken, for want of descriptors mostly.",
         Shard(|c| c.accept_errors.get())),
@@ -232,6 +235,14 @@ fn driver_info(watched: &Watched, rows: &mut Rows<'_>) {
         let driver = usize::try_from(counters.driver.get()).ok().and_then(|at| DRIVERS.get(at));
         let driver = driver.copied().unwrap_or_default();
         rows.row(&[("shard", &shard.to_string()), ("driver", driver)], 1);
+    }
+}
+
+/// No row where clients call plainly.
+fn certificate_end(watched: &Watched, rows: &mut Rows<'_>) {
+    let end = watched.certificate_end.load(Relaxed);
+    if end > 0 {
+        rows.row(&[], end);
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Watched {
     started_unix_ms: u64,
     draining: AtomicBool,
     lines_lost: Arc<AtomicU64>,
+    /// In seconds since 1970; 0 if there is none, or if that is not known.
+    certificate_end: AtomicU64,
 }
 
 impl Watched {
@@ -59,6 +61,7 @@ impl Watched {
             started_unix_ms,
             draining,
             lines_lost: Arc::default(),
+            certificate_end: AtomicU64::new(0),
         }
     }
 
@@ -75,6 +78,11 @@ impl Watched {
     /// Where lines of the log are counted that nobody takes.
     pub fn lines_lost(&self) -> &Arc<AtomicU64> {
         &self.lines_lost
+    }
+
+    /// When the certificate ends that the listener shows from now on, in seconds since 1970.
+    pub fn certificate_ends(&self, at: Option<u64>) {
+        self.certificate_end.store(at.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// From now on the node is not ready.

@@ -10,6 +10,7 @@ const REFERENCE: &str = include_str!("../../../docs/reference/metrics.md");
 fn watched(shards: usize) -> Arc<Watched> {
     let counters = (0..shards).map(|_| Arc::default()).collect();
     let watched = Watched::new(counters, 1_700_000_000_123).with_ledger(Arc::default());
+    watched.certificate_ends(Some(1_800_000_000));
     Arc::new(watched.with_upstreams(Box::new(|| {
         let one = UpstreamState {
             provider: "one".into(),
@@ -89,6 +90,7 @@ fn shards_are_summed_or_shown_apart() {
         ("tollgate_host_breaker{provider=\"other\",state=\"closed\"}", 1),
         ("tollgate_credential_breakers{provider=\"one\",state=\"slow_start\"}", 2),
         ("tollgate_credentials_cooling{provider=\"one\"}", 4),
+        ("tollgate_certificate_not_after_seconds", 1_800_000_000),
     ] {
         assert_eq!(figures.get(series), Some(&figure), "{series}");
     }
@@ -118,6 +120,18 @@ fn the_ledger_is_shown_where_there_is_one() {
     }
     let without = render(&Watched::new(counters, 0));
     assert!(!without.lines().any(|line| line.starts_with("tollgate_ledger_")));
+}
+
+#[test]
+fn a_node_without_a_certificate_says_nothing_of_its_end() {
+    let watched = watched(1);
+    let has_row = |watched: &Watched| {
+        let row = "tollgate_certificate_not_after_seconds ";
+        render(watched).lines().any(|line| line.starts_with(row))
+    };
+    assert!(has_row(&watched));
+    watched.certificate_ends(None);
+    assert!(!has_row(&watched));
 }
 
 #[test]

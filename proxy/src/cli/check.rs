@@ -22,6 +22,12 @@ pub(super) fn run(arguments: &Arguments) -> u8 {
     match (config, arguments.json) {
         (Ok(config), false) => {
             output::say(check::report(&config).trim_end());
+            if let Some(ledger) = config.ledger.as_ref().filter(|l| !l.state_dir.exists()) {
+                let state = ledger.state_dir.display();
+                output::say(&format!(
+                    "  state_dir  {state} is not there: the first start makes it"
+                ));
+            }
             check::EXIT_USABLE
         }
         (Ok(config), true) => {

@@ -13,13 +13,12 @@ use super::{EXIT_FAILED, EXIT_UNUSABLE, NOTHING_TO_SERVE, configuration, descrip
 use crate::admin::socket::Socket;
 use crate::admin::{self, Watched};
 use crate::config::log::Access;
-use crate::config::{Config, ProcessEnv};
+use crate::config::{Config, Papers, ProcessEnv};
 use crate::control::certificates::{self, Said};
 use crate::control::desk::{Desk, Log};
 use crate::control::logfile::LogFile;
 use crate::control::resolver;
 use crate::control::signals::{Hangup, Signals};
-use crate::io::tls::ServerTls;
 use crate::server::{Node, Options, StartError, upstreams};
 use crate::shard::clock;
 use crate::shard::mailbox::Letter;
@@ -98,7 +97,7 @@ async fn control(
     output::tell_beside(watched.lines_lost().clone())?;
     output::tell_panics();
     // Until here a signal did what it does by default: nothing was promised to anybody.
-    let signals = Signals::install()?;
+    let (signals, hangup) = (Signals::install()?, Hangup::install()?);
     if let Some(books) = &node.books {
         watched = watched.with_ledger(books.ledger.gauges());
     }
@@ -114,7 +113,7 @@ async fn control(
     let publish = move |fresh: &Arc<Addresses>| post.tell(|| Letter::Addresses(fresh.clone()));
     let known = node.addresses.clone();
     tokio::spawn(resolver::follow(config.snapshot.clone(), known, publish));
-    follow_certificates(config, &node)?;
+    follow_certificates(config, &node, &watched, hangup);
     let first = told::first_key(&node, clock::now().wall).map_err(io::Error::other)?;
     told::start(config, &node, limit, admin_address);
     let told = first.and_then(|text| told::tell_first_key(&text, output_is_taken));
@@ -128,21 +127,41 @@ async fn control(
 }
 
 fn at(what: &str, address: std::net::SocketAddr, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what} {address}: {error}"))
+    let why = match error.kind() {
+        io::ErrorKind::AddrInUse => "in use: another node or program listens there".to_owned(),
+        _ => error.to_string(),
+    };
+    io::Error::new(error.kind(), format!("{what} {address}: {why}"))
 }
 
-/// Takes new certificates up, if the listener has any.
-fn follow_certificates(config: &Config, node: &Node) -> io::Result<()> {
-    let Some(listen) = config.listen_tls.clone() else { return Ok(()) };
-    let hangup = Hangup::install()?;
-    let post = node.post.clone();
-    let publish = move |tls: &Arc<ServerTls>| post.tell(|| Letter::Identity(tls.clone()));
+/// Takes new certificates up. Without any a SIGHUP is told and changes nothing: a session that is
+/// closed and a supervisor that reloads are no reasons to end calls.
+fn follow_certificates(config: &Config, node: &Node, watched: &Arc<Watched>, mut hangup: Hangup) {
+    let Some(listen) = config.listen_tls.clone() else {
+        tokio::spawn(async move {
+            loop {
+                hangup.next().await;
+                told::line("ignored", "SIGHUP: there is no certificate to read again");
+            }
+        });
+        return;
+    };
+    let (post, watched) = (node.post.clone(), watched.clone());
+    watched.certificate_ends(end_of(&listen.papers));
+    let publish = move |papers: &Papers| {
+        post.tell(|| Letter::Identity(papers.tls.clone()));
+        watched.certificate_ends(end_of(papers));
+    };
     let tell = |said: Said| match said {
         Said::Taken(text) => told::line("certificate", &text),
-        Said::Refused(text) => told::line("warning", &text),
+        Said::Refused(text) | Said::Doubted(text) => told::line("warning", &text),
     };
     tokio::spawn(certificates::follow(listen, hangup, ProcessEnv, publish, tell));
-    Ok(())
+}
+
+/// Seconds since 1970.
+fn end_of(papers: &Papers) -> Option<u64> {
+    papers.validity.map(|validity| validity.not_after.0 / 1000)
 }
 
 /// Opens the desk, and looks after the budgets' windows.

@@ -4,6 +4,7 @@
 use super::env::Env;
 use super::file::{self, File};
 use super::findings::{Finding, Findings, Text, quoted};
+use super::idle;
 use super::keys::{self, DeclaredKey};
 use super::ledger::{self, LedgerSettings};
 use super::log::{self, LogSettings};
@@ -93,6 +94,7 @@ pub(super) fn compile(
     let routing = routing(file, &prices, default_mode, folder, env, findings);
     let keys = keys::keys(&file.keys, findings);
     let terms = terms::terms(file, findings);
+    idle::warn(file, &routing, (&prices, &terms), findings);
     let when_full = ledger::when_full(&file.ledger, findings);
     let ledger = ledger::settings(file, when_full, folder, env, findings);
     if file.keys.is_empty() && ledger.is_none() {
@@ -128,7 +130,7 @@ pub(super) fn compile(
         shards,
         driver,
         ledger,
-        log: log::settings(&file.log, folder, findings),
+        log: log::settings(&file.log, (folder, env), findings),
         warnings: Vec::new(),
     })
 }

@@ -1,6 +1,9 @@
 //! The world a configuration refers to, as a parameter: tests need neither a process
 //! environment nor files.
 
+use super::writable;
+use crate::exchange::time::UnixMs;
+use crate::shard::clock;
 use rustix::fs::OFlags;
 use rustls::pki_types::CertificateDer;
 use std::fs::{File, OpenOptions};
@@ -24,6 +27,21 @@ pub trait Env {
     /// command waits for it, and nothing else does.
     fn read_named(&self, path: &Path) -> io::Result<String> {
         self.read_file(path)
+    }
+
+    /// Why no files can be made in a folder, or it cannot be made itself.
+    fn takes_files(&self, _folder: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Why no lines can be added to a file, or it cannot be made.
+    fn takes_lines(&self, _file: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The time of day.
+    fn now(&self) -> UnixMs {
+        clock::now().wall
     }
 
     /// The roots that the system trusts; none if it says nothing of any.
@@ -76,6 +94,14 @@ impl Env for ProcessEnv {
 
     fn read_named(&self, path: &Path) -> io::Result<String> {
         whole(File::open(path)?)
+    }
+
+    fn takes_files(&self, folder: &Path) -> io::Result<()> {
+        writable::folder(folder)
+    }
+
+    fn takes_lines(&self, file: &Path) -> io::Result<()> {
+        writable::file(file)
     }
 
     /// From the places that systems have for them, or from `SSL_CERT_FILE` and `SSL_CERT_DIR`.

@@ -7,7 +7,7 @@
 
 use super::compile::Config;
 use super::env::Env;
-use super::findings::ConfigErrors;
+use super::findings::{ConfigErrors, Finding};
 use super::round::leads_here;
 use std::fmt::Write as _;
 
@@ -62,8 +62,25 @@ pub fn from_environment(env: &dyn Env) -> Option<Result<Config, ConfigErrors>> {
     if providers(env).is_empty() {
         return None;
     }
-    let config = super::parse(ENVIRONMENT, &text(env), env);
-    Some(config.and_then(|config| leads_elsewhere(config, env)))
+    let text = text(env);
+    let told = |findings: Vec<Finding>| -> Vec<Finding> {
+        findings.into_iter().map(|finding| by_variable(&text, finding)).collect()
+    };
+    Some(match super::parse(ENVIRONMENT, &text, env) {
+        Ok(config) => leads_elsewhere(Config { warnings: told(config.warnings), ..config }, env),
+        Err(ConfigErrors { file, errors }) => Err(ConfigErrors { file, errors: told(errors) }),
+    })
+}
+
+/// Nobody has written this text, and a place in it says nothing: the variable at the end of the
+/// line does.
+fn by_variable(text: &str, finding: Finding) -> Finding {
+    let line = finding.line.checked_sub(1).and_then(|line| text.lines().nth(line));
+    let text = match line.and_then(|line| line.rsplit_once(" # ")) {
+        Some((_, variable)) => format!("{variable}: {}", finding.text),
+        None => finding.text,
+    };
+    Finding { line: 0, column: 0, text }
 }
 
 fn text(env: &dyn Env) -> String {
@@ -85,7 +102,7 @@ fn text(env: &dyn Env) -> String {
             text,
             "\n[[provider]]\nname = \"{kind}\"\nkind = \"{kind}\"\n\
              base_url = {url} # {base_url}\nmodels = [\"*\"]\n\
-             credentials = [{{ name = \"{key}\", key = \"${{{key}}}\" }}]\n"
+             credentials = [{{ name = \"{key}\", key = \"${{{key}}}\" }}] # {key}\n"
         );
     }
     text
@@ -180,10 +197,13 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_without_a_secret() {
         for (variables, part) in [
-            (&[HOME, KEY, ("OPENAI_BASE_URL", "ftp://x\"\n")][..], "base_url"),
+            (&[HOME, KEY, ("OPENAI_BASE_URL", "ftp://x\"\n")][..], ": OPENAI_BASE_URL: base_url"),
             (&[HOME, ("OPENAI_API_KEY", "sk zebra"), PLAIN], "OPENAI_API_KEY has a space"),
             (&[KEY, PLAIN], "STATE_DIRECTORY"),
-            (&[HOME, KEY, PLAIN, ("TOLLGATE_LISTEN_DATA", "here")], "\"data\" in [listen]"),
+            (
+                &[HOME, KEY, PLAIN, ("TOLLGATE_LISTEN_DATA", "here")],
+                "environment: TOLLGATE_LISTEN_DATA: \"data\" in [listen]",
+            ),
         ] {
             let told = compiled(variables).unwrap();
             assert!(told.contains(part) && told.starts_with(ENVIRONMENT), "{told}");
@@ -220,5 +240,27 @@ mod tests {
         let config = from_environment(&variables).unwrap().unwrap();
         assert_eq!((config.listen_data.port(), config.listen_admin.port()), (5180, 5181));
         assert_eq!(&*config.file, ENVIRONMENT);
+    }
+
+    #[test]
+    fn a_warning_names_its_variable() {
+        let variables = Variables(&[
+            HOME,
+            KEY,
+            ("OPENAI_BASE_URL", "http://127.0.0.1:8000"),
+            ("TOLLGATE_LISTEN_DATA", "0.0.0.0:5180"),
+        ]);
+        let config = from_environment(&variables).unwrap().unwrap();
+        let told: Vec<String> =
+            config.warnings.iter().map(|warning| warning.located(&config.file)).collect();
+        assert_eq!(
+            told,
+            [
+                "environment: TOLLGATE_LISTEN_DATA: \"data\" in [listen] is reachable from other \
+                 machines, without TLS",
+                "environment: OPENAI_BASE_URL: base_url has no path: providers of kind openai \
+                 mostly want /v1 at its end",
+            ]
+        );
     }
 }

@@ -82,9 +82,13 @@ pub(super) fn settings(
             None
         }),
         (found, _) => found,
-    };
+    }?;
+    if let Err(why) = env.takes_files(&state_dir) {
+        let what = format!("no state can be kept in {}: {why}", state_dir.display());
+        findings.error(file.state_dir.as_ref().map_or(0, |text| text.at), what);
+    }
     Some(LedgerSettings {
-        state_dir: state_dir?,
+        state_dir,
         slab_dir,
         runtime_dir: first_of(env.var("RUNTIME_DIRECTORY")),
         segment_bytes: segment.map_or(SEGMENT_BYTES, |size| size.value),

@@ -1,5 +1,6 @@
 //! `[log]`: where lines of settled records go, and whether trouble is told.
 
+use super::env::Env;
 use super::file;
 use super::findings::{Findings, Text};
 use super::ledger;
@@ -29,10 +30,10 @@ pub enum Access {
 /// Compiles the table.
 pub(super) fn settings(
     written: &file::Log,
-    folder: &Path,
+    (folder, env): (&Path, &dyn Env),
     findings: &mut Findings<'_>,
 ) -> LogSettings {
-    let access = written.access.as_ref().and_then(|text| access(text, folder, findings));
+    let access = written.access.as_ref().and_then(|text| access(text, (folder, env), findings));
     let errors = written.errors.as_ref().is_none_or(|text| match &*text.value {
         "stderr" => true,
         "off" => false,
@@ -44,7 +45,11 @@ pub(super) fn settings(
     LogSettings { access: access.unwrap_or_default(), errors }
 }
 
-fn access(text: &Text, folder: &Path, findings: &mut Findings<'_>) -> Option<Access> {
+fn access(
+    text: &Text,
+    (folder, env): (&Path, &dyn Env),
+    findings: &mut Findings<'_>,
+) -> Option<Access> {
     match &*text.value {
         "off" => Some(Access::Off),
         "stdout" => Some(Access::Output),
@@ -55,7 +60,12 @@ fn access(text: &Text, folder: &Path, findings: &mut Findings<'_>) -> Option<Acc
                 return None;
             };
             let path = Text { value: path.into(), at: text.at };
-            ledger::path(Some(&path), what, folder, findings).map(Access::File)
+            let path = ledger::path(Some(&path), what, folder, findings)?;
+            if let Err(why) = env.takes_lines(&path) {
+                let why = format!("no line can be added to {}: {why}", path.display());
+                findings.error(text.at, format!("{what}: {why}"));
+            }
+            Some(Access::File(path))
         }
     }
 }

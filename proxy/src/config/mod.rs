@@ -18,6 +18,7 @@ mod base_url;
 mod compile;
 mod environment;
 mod file;
+mod idle;
 mod keys;
 mod models;
 mod names;
@@ -29,6 +30,8 @@ mod routing;
 mod secret;
 mod terms;
 mod tls;
+mod validity;
+mod writable;
 
 pub use compile::Config;
 pub use env::{Env, ProcessEnv};
@@ -38,9 +41,10 @@ pub use keys::DeclaredKey;
 pub use ledger::LedgerSettings;
 pub use names::{PRINTABLE_RULE, is_key_name, is_model_pattern};
 pub use tls::{ListenTls, Papers};
+pub use validity::Validity;
 
 use file::File;
-use findings::Findings;
+use findings::{Findings, quoted};
 use std::path::Path;
 use toml::de::DeTable;
 
@@ -53,6 +57,9 @@ pub fn load(path: &Path, env: &dyn Env) -> Result<Config, ConfigErrors> {
     }
 }
 
+/// What the parser of TOML says of a key that is there twice.
+const DUPLICATE: &str = "duplicate key";
+
 /// Compiles `text`, which is what the file `name` holds; files it refers to by a relative path
 /// are next to it.
 pub fn parse(name: &str, text: &str, env: &dyn Env) -> Result<Config, ConfigErrors> {
@@ -61,8 +68,11 @@ pub fn parse(name: &str, text: &str, env: &dyn Env) -> Result<Config, ConfigErro
     if !faults.is_empty() {
         // What was recovered would only give errors that follow from these.
         for fault in faults {
-            let at = fault.span().map_or(0, |span| span.start);
-            findings.error(at, fault.message());
+            let span = fault.span().unwrap_or_default();
+            // A key that is there twice is told by its name, as one that is unknown is.
+            let named = text.get(span.clone()).filter(|_| fault.message() == DUPLICATE);
+            let named = named.map_or_else(String::new, |key| format!(" {}", quoted(key)));
+            findings.error(span.start, format!("{}{named}", fault.message()));
         }
         return Err(findings.refusal(name));
     }

@@ -99,7 +99,7 @@ pub fn built_in() -> Result<PriceList, String> {
 
 /// Reads a price file; an error says line and column, or the model.
 pub fn parse(text: &str) -> Result<PriceList, String> {
-    let file: Catalogue = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let file: Catalogue = serde_json::from_str(text).map_err(|error| hinted(&error))?;
     if file.version == 0 {
         return Err("the version must not be 0, which is that of no list".into());
     }
@@ -124,6 +124,15 @@ pub fn parse(text: &str) -> Result<PriceList, String> {
         list.insert(&model.provider, &names, price);
     }
     Ok(list)
+}
+
+/// With what a rate is, where one is a float.
+fn hinted(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    if text.contains("floating point") && text.contains("expected u64") {
+        text += "; a rate is in whole pico-dollars a token: $0.20 a million tokens is 200000";
+    }
+    text
 }
 
 fn price(model: &Model) -> Result<ModelPrice, String> {

@@ -11,6 +11,9 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// What a rate is: whoever writes a float has a price list by the million in front of them.
+const RATE: &str = "whole pico-dollars a token ($0.20 a million tokens is 200000)";
+
 /// One table, its keys already checked.
 pub(super) struct Reader<'a, 't> {
     shape: &'static Shape,
@@ -92,10 +95,14 @@ impl<'a, 't> Reader<'a, 't> {
 
     /// A whole number.
     pub(super) fn integer(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<i64>> {
+        self.number(key, "a whole number", findings)
+    }
+
+    fn number(&self, key: &str, wanted: &str, findings: &mut Findings<'_>) -> Option<At<i64>> {
         let value = self.value(key)?;
         let at = value.span().start;
         let Some(integer) = value.get_ref().as_integer() else {
-            self.wrong(key, "a whole number", value, findings);
+            self.wrong(key, wanted, value, findings);
             return None;
         };
         match i64::from_str_radix(integer.as_str(), integer.radix()) {
@@ -131,16 +138,22 @@ impl<'a, 't> Reader<'a, 't> {
 
     /// Tokens: a whole number.
     pub(super) fn tokens(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<u64>> {
-        self.unsigned(key, "tokens", findings)
+        self.unsigned(key, "tokens", "a whole number", findings)
     }
 
     /// A rate of whole pico-dollars a token.
     pub(super) fn rate(&self, key: &str, findings: &mut Findings<'_>) -> Option<At<u64>> {
-        self.unsigned(key, "pico-dollars a token", findings)
+        self.unsigned(key, "pico-dollars a token", RATE, findings)
     }
 
-    fn unsigned(&self, key: &str, of: &str, findings: &mut Findings<'_>) -> Option<At<u64>> {
-        let number = self.integer(key, findings)?;
+    fn unsigned(
+        &self,
+        key: &str,
+        of: &str,
+        wanted: &str,
+        findings: &mut Findings<'_>,
+    ) -> Option<At<u64>> {
+        let number = self.number(key, wanted, findings)?;
         let value = u64::try_from(number.value).ok();
         if value.is_none() {
             let label = self.shape.label;

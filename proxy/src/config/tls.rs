@@ -9,6 +9,8 @@ use super::file;
 use super::findings::{Findings, Text};
 use super::ledger;
 use super::snapshot::Host;
+use super::validity::Validity;
+use crate::exchange::time::UnixMs;
 use crate::io::tls::{ClientTls, ServerTls, Trust};
 use ring::digest::{SHA256, digest};
 use std::collections::HashMap;
@@ -33,6 +35,8 @@ pub struct Papers {
     pub tls: Arc<ServerTls>,
     /// Of both files: whether they have changed.
     pub digest: [u8; 32],
+    /// From when to when the certificate holds, if that can be read.
+    pub validity: Option<Validity>,
 }
 
 /// Trust that providers share: who trusts the same roots also shares their tickets, and who calls
@@ -119,7 +123,19 @@ fn of_file(path: &Path, env: &dyn Env) -> Result<Trust, String> {
 impl ListenTls {
     /// Reads both files again.
     pub fn read(&self, env: &dyn Env) -> Result<Papers, String> {
-        papers(&self.cert_file, &self.key_file, env).map_err(|(_, why)| why)
+        papers(&self.cert_file, &self.key_file, env).map_err(|faults| {
+            let faults: Vec<String> = faults.into_iter().map(|(_, why)| why).collect();
+            faults.join("; ")
+        })
+    }
+
+    /// What clients will mind in the certificate, if they do.
+    pub fn doubt(&self, now: UnixMs) -> Option<String> {
+        let doubt = match &self.papers.validity {
+            Some(validity) => validity.doubt(now)?,
+            None => "from when to when it holds cannot be read".to_owned(),
+        };
+        Some(format!("cert_file {}: {doubt}", self.cert_file.display()))
     }
 }
 
@@ -143,35 +159,47 @@ pub(super) fn listener(
     let (cert, key) = (path(cert_file, "cert_file"), path(key_file, "key_file"));
     let (cert, key) = (cert?, key?);
     match papers(&cert, &key, env) {
-        Ok(papers) => Some(ListenTls { cert_file: cert, key_file: key, papers }),
-        Err((of, why)) => {
-            let text = match of {
-                Of::Cert => cert_file,
-                Of::Key => key_file,
-            };
-            findings.error(text.as_ref().map_or(0, |text| text.at), why);
+        Ok(papers) => {
+            let listen = ListenTls { cert_file: cert, key_file: key, papers };
+            if let Some(doubt) = listen.doubt(env.now()) {
+                findings.warn(cert_file.as_ref().map_or(0, |text| text.at), doubt);
+            }
+            Some(listen)
+        }
+        Err(faults) => {
+            for (of, why) in faults {
+                let text = match of {
+                    Of::Cert => cert_file,
+                    Of::Key => key_file,
+                };
+                findings.error(text.as_ref().map_or(0, |text| text.at), why);
+            }
             None
         }
     }
 }
 
 /// No error shows what is in a file.
-fn papers(cert: &Path, key: &Path, env: &dyn Env) -> Result<Papers, (Of, String)> {
-    let read = |what, path: &Path| {
+fn papers(cert: &Path, key: &Path, env: &dyn Env) -> Result<Papers, Vec<(Of, String)>> {
+    let read = |of, what, path: &Path| {
         let text = env.read_file(path);
-        text.map_err(|error| format!("{what} {} cannot be read: {error}", path.display()))
+        text.map_err(|error| (of, format!("{what} {} cannot be read: {error}", path.display())))
     };
-    let chain = read("cert_file", cert).map_err(|why| (Of::Cert, why))?;
-    let secret = read("key_file", key).map_err(|why| (Of::Key, why))?;
+    let (chain, secret) = match (read(Of::Cert, "cert_file", cert), read(Of::Key, "key_file", key))
+    {
+        (Ok(chain), Ok(secret)) => (chain, secret),
+        (chain, secret) => return Err(chain.err().into_iter().chain(secret.err()).collect()),
+    };
     let tls = ServerTls::of_pem(&chain, &secret).map_err(|why| {
         let (of, what, path) = match why.is_of_the_key() {
             true => (Of::Key, "key_file", key),
             false => (Of::Cert, "cert_file", cert),
         };
-        (of, format!("{what} {}: {why}", path.display()))
+        vec![(of, format!("{what} {}: {why}", path.display()))]
     })?;
     let both = [chain.as_bytes(), &[0], secret.as_bytes()].concat();
     let mut digest_of_both = [0; 32];
     digest_of_both.copy_from_slice(digest(&SHA256, &both).as_ref());
-    Ok(Papers { tls: Arc::new(tls), digest: digest_of_both })
+    let validity = Validity::of_pem(&chain);
+    Ok(Papers { tls: Arc::new(tls), digest: digest_of_both, validity })
 }

@@ -1,6 +1,6 @@
 //! New certificates of the listener, taken up while it listens: whoever renews them writes the
 //! files and need not know of us. Connections under way keep what they have; a file that is of no
-//! use is told and changes nothing.
+//! use is told and changes nothing. One that ends while it is shown is told too.
 //!
 //! The files are read every [`LOOK`], and at once when asked to, and compared by content: a time of
 //! change says nothing of a link that leads elsewhere. They are read on a thread beside the control
@@ -9,8 +9,7 @@
 
 use super::signals::Hangup;
 use crate::config::{Env, ListenTls, Papers};
-use crate::io::tls::ServerTls;
-use std::sync::Arc;
+use crate::exchange::time::UnixMs;
 use std::time::Duration;
 
 /// How often the files are read: small ones, from the page cache.
@@ -27,6 +26,8 @@ pub enum Said {
     Taken(String),
     /// What was found is of no use: the old one stays.
     Refused(String),
+    /// Clients will mind what is shown: it has ended, or has not begun.
+    Doubted(String),
 }
 
 /// What the files held when they were last looked at.
@@ -34,16 +35,29 @@ pub struct Followed {
     listen: ListenTls,
     /// The last fault that was told: it is told once.
     told: Option<String>,
+    /// What was told last of the certificate that is shown.
+    doubted: Option<String>,
 }
 
 impl Followed {
-    /// Nothing has changed since the start.
-    pub fn new(listen: ListenTls) -> Followed {
-        Followed { listen, told: None }
+    /// Nothing has changed since the start, which has told what was to be told at this time.
+    pub fn new(listen: ListenTls, now: UnixMs) -> Followed {
+        let doubted = listen.doubt(now);
+        Followed { listen, told: None, doubted }
     }
 
     /// Reads the files. What has changed, if it is of use; what there is to say.
-    pub fn look(&mut self, env: &dyn Env) -> (Option<Arc<ServerTls>>, Option<Said>) {
+    pub fn look(&mut self, env: &dyn Env) -> (Option<Papers>, Vec<Said>) {
+        let (fresh, said) = self.changed(env);
+        let doubt = self.listen.doubt(env.now());
+        // Of a fresh one it is told even if it was told of the one before.
+        let again = fresh.is_some() || doubt != self.doubted;
+        self.doubted.clone_from(&doubt);
+        let doubt = doubt.filter(|_| again).map(Said::Doubted);
+        (fresh, said.into_iter().chain(doubt).collect())
+    }
+
+    fn changed(&mut self, env: &dyn Env) -> (Option<Papers>, Option<Said>) {
         match self.listen.read(env) {
             Ok(Papers { digest, .. }) if digest == self.listen.papers.digest => {
                 self.told = None;
@@ -51,10 +65,9 @@ impl Followed {
             }
             Ok(papers) => {
                 self.told = None;
-                let fresh = papers.tls.clone();
-                self.listen.papers = papers;
+                self.listen.papers = papers.clone();
                 let said = format!("{} is shown from now on", self.listen.cert_file.display());
-                (Some(fresh), Some(Said::Taken(said)))
+                (Some(papers), Some(Said::Taken(said)))
             }
             Err(why) if self.told.as_ref() == Some(&why) => (None, None),
             Err(why) => {
@@ -70,11 +83,11 @@ pub async fn follow(
     listen: ListenTls,
     mut hangup: Hangup,
     env: impl Env + Copy + Send + 'static,
-    publish: impl Fn(&Arc<ServerTls>),
+    publish: impl Fn(&Papers),
     tell: impl Fn(Said),
 ) {
     let shown = listen.cert_file.display().to_string();
-    let mut followed = Followed::new(listen);
+    let mut followed = Followed::new(listen, env.now());
     loop {
         tokio::select! {
             () = hangup.next() => {}

@@ -244,20 +244,25 @@ fn resolve_once(config: &Config) -> io::Result<Addresses> {
     Ok(found)
 }
 
-/// One listener a shard on the same port: the kernel spreads connections over them.
+/// One listener a shard on the same port: the kernel spreads connections over them. It would also
+/// give a share to another node that came to the same port, and so the first one is alone when it
+/// begins to listen: where anybody listens already it is refused. What is left of connections, and
+/// a listener that has been stopped, are in nobody's way.
 fn bind(address: SocketAddr, shards: usize) -> io::Result<Vec<TcpListener>> {
     let mut listeners: Vec<TcpListener> = Vec::new();
     let mut address = address;
-    for _ in 0..shards {
+    for number in 0..shards {
         let socket = socket2::Socket::new(
             socket2::Domain::for_address(address),
             socket2::Type::STREAM.cloexec(),
             Some(socket2::Protocol::TCP),
         )?;
         socket.set_reuse_address(true)?;
-        socket.set_reuse_port(true)?;
+        socket.set_reuse_port(number > 0)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
+        // From here on those that follow may join it.
+        socket.set_reuse_port(true)?;
         let listener = TcpListener::from(socket);
         // Port 0 is chosen once and shared.
         address = listener.local_addr()?;
@@ -265,3 +270,6 @@ fn bind(address: SocketAddr, shards: usize) -> io::Result<Vec<TcpListener>> {
     }
     Ok(listeners)
 }
+
+#[cfg(test)]
+mod tests;

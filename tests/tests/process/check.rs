@@ -49,6 +49,31 @@ fn every_fault_has_its_place() {
     assert!(at_3["text"].as_str().unwrap().contains("knid"), "{json}");
 }
 
+#[test]
+fn what_cannot_be_kept_is_refused_as_serve_would_and_nothing_is_made() {
+    for (name, text, part) in [
+        ("log", format!("{GOOD}[log]\naccess = \"file:logs/access.log\"\n"), "logs is not there"),
+        ("state", format!("state_dir = \"tollgate.toml/state\"\n{GOOD}"), "Not a directory"),
+    ] {
+        let name = format!("check-kept-{name}");
+        let (code, out, err) = check(&name, &text, &[]);
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
+        assert!(err.contains(part), "{err}");
+        let folder = folder(&format!("{name}-serve"));
+        std::fs::write(folder.join("tollgate.toml"), text).unwrap();
+        let mut command = tollgate(&folder, &["serve"]);
+        command.env("TOLLGATE_TEST_CREDENTIAL", "sk-secret");
+        let mut program = Program::start(command);
+        assert_eq!(program.wait(), Some(2));
+        let said = program.err.wait_for_end().join("\n");
+        assert_eq!(said.replace(&format!("{name}-serve"), &name), err);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing is made");
+    }
+    let (code, out, err) = check("check-kept", &format!("state_dir = \"state\"\n{GOOD}"), &[]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("state is not there: the first start makes it"), "{out}");
+}
+
 /// The same words, and the same exit code, as `serve` has for them.
 #[test]
 fn without_a_file_the_environment_is_told_as_serve_would_take_it() {

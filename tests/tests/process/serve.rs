@@ -165,6 +165,28 @@ fn a_call_under_way_ends_before_the_process_does() {
 }
 
 #[test]
+fn a_hangup_without_certificates_is_told_and_ends_no_call() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let mut served = serve("serve-hangup", &standin, "auto", &["--no-pin"]);
+    let mut client = connect(served.data);
+    client.write_all(chat(KEY, "hang").as_bytes()).unwrap();
+    wait_for_attempt(&standin, &served);
+    let ignored = "SIGHUP: there is no certificate to read again";
+    served.program.signal(Signal::HUP);
+    assert_eq!(served.program.err.wait_for("ignored"), ignored);
+    assert!(get(served.data, "/readyz").starts_with("HTTP/1.1 200 "));
+    served.program.signal(Signal::TERM);
+    served.program.err.wait_for("draining");
+    served.program.signal(Signal::HUP);
+    assert_eq!(served.program.err.wait_for("ignored"), ignored, "while it drains too");
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.wait(), Some(3));
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("shutting_down"), "the second of the others has cut it: {answer}");
+}
+
+#[test]
 fn a_drain_ends_with_its_time_and_says_what_was_cut() {
     let standin = Standin::start(Config::default()).unwrap();
     let short = "[deadlines]\ndrain = \"100ms\"\n";
@@ -238,6 +260,46 @@ fn what_cannot_be_served_is_told_and_nothing_is_started() {
         assert!(said.contains(part), "{name}: {said}");
         assert!(program.out.wait_for_end().is_empty(), "{name}");
     }
+}
+
+#[test]
+fn a_second_node_on_the_data_port_is_refused_until_the_first_has_ended() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let mut first = serve("serve-port-first", &standin, "auto", &["--no-pin"]);
+    let same = format!("data = \"{}\"", first.data);
+    let text = configuration(standin.addr(), "auto").replace("data = \"127.0.0.1:0\"", &same);
+    let folder = folder("serve-port-second");
+    write_configuration(&folder, &text);
+    let mut second = Program::start(command(&folder, &["--no-pin"]));
+    assert_eq!(second.wait(), Some(1));
+    let said = second.err.wait_for_end().join("\n");
+    assert!(said.contains(&format!("data {}: in use", first.data)), "{said}");
+
+    // A call whose end the node has spoken first; the kernel remembers it for a minute.
+    let mut client = connect(first.data);
+    client.write_all(chat(KEY, "hang").as_bytes()).unwrap();
+    wait_for_attempt(&standin, &first);
+    assert!(ask(first.data, &chat(KEY, "ok")).starts_with("HTTP/1.1 200 "));
+    first.program.signal(Signal::KILL);
+    assert_eq!(first.program.wait(), None);
+    let mut next = Program::start(command(&folder, &["--no-pin"]));
+    next.err.wait_for("ready");
+    assert!(ask(first.data, &chat(KEY, "ok")).starts_with("HTTP/1.1 200 "));
+
+    // Draining, with a call under way: the port is free, and the call is not given up.
+    let mut client = connect(first.data);
+    client.write_all(chat(KEY, "hang").as_bytes()).unwrap();
+    while standin.tally().iter().filter(|entry| entry.model == "hang").count() < 2 {}
+    next.signal(Signal::TERM);
+    next.err.wait_for("draining");
+    while std::net::TcpStream::connect(first.data).is_ok() {}
+    let other = crate::program::folder("serve-port-third");
+    write_configuration(&other, &text);
+    let mut third = Program::start(command(&other, &["--no-pin"]));
+    third.err.wait_for("ready");
+    assert!(ask(first.data, &chat(KEY, "ok")).starts_with("HTTP/1.1 200 "));
+    next.signal(Signal::TERM);
+    assert_eq!(next.wait(), Some(3));
 }
 
 #[test]

@@ -22,6 +22,9 @@ const CLIENTS: usize = 3;
 /// Certificates that follow the first.
 const RENEWALS: usize = 4;
 
+/// When certificates of these tests end: 4096-01-01T00:00:00Z.
+const END: u64 = 67_090_118_400;
+
 /// Calls that are answered before and after something happens.
 const CALLS: usize = 20;
 
@@ -161,6 +164,7 @@ fn certificates_are_renewed_under_load_and_no_call_fails() {
     assert_eq!(call(&mut dial(data, &new.client())).unwrap(), "HTTP/1.1 200 OK");
     let metrics = get(served.admin, "/metrics");
     assert!(metrics.contains("\ntollgate_panics_total 0\n"), "{metrics}");
+    assert!(metrics.contains(&format!("\ntollgate_certificate_not_after_seconds {END}\n")));
     served.program.signal(Signal::TERM);
     assert_eq!(served.program.wait(), Some(0));
 }

@@ -65,7 +65,9 @@ const TABLE: &[Row] = &[
     Row { module: "demo", may_know: &[EVERYTHING] },
 ];
 
-const CONFIG: [&str; 5] = ["exchange", "codec::usage", "io::runtime", "io::TICK", "io::tls"];
+/// Whether a certificate has ended is asked of the clock.
+const CONFIG: [&str; 6] =
+    ["exchange", "codec::usage", "io::runtime", "io::TICK", "io::tls", "shard::clock"];
 
 /// A core owns its pool and counters, and hands settled records out: to some only those that ended
 /// badly.

@@ -24,7 +24,11 @@ pub(super) fn lines(config: &Config, data: SocketAddr) -> Vec<(&'static str, Str
     if messages {
         let claude = format!("ANTHROPIC_BASE_URL={base} ANTHROPIC_AUTH_TOKEN=$TOLLGATE_KEY claude");
         lines.push(("Claude Code", claude));
-        let sdk = format!("export ANTHROPIC_BASE_URL={base} ANTHROPIC_API_KEY=$TOLLGATE_KEY");
+        // A key of the provider's own under the other name would be taken first.
+        let sdk = format!(
+            "export ANTHROPIC_BASE_URL={base} ANTHROPIC_AUTH_TOKEN=$TOLLGATE_KEY; \
+             unset ANTHROPIC_API_KEY"
+        );
         lines.push(("Anthropic SDK", sdk));
     }
     if chat {
@@ -98,20 +102,37 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// A model that calls of a dialect can ask for.
+/// A model that calls of a dialect can ask for: an alias, else a model that is configured, else
+/// what a provider says it serves.
 fn example(snapshot: &Snapshot, chat: bool) -> String {
     let kind = if chat { ProviderKind::OpenAi } else { ProviderKind::Anthropic };
-    let takes = |choices: &Choices| {
-        let mut candidates = choices.candidates.iter();
-        candidates.any(|candidate| snapshot.provider(candidate.provider).kind == kind)
-    };
-    let models = snapshot.models.iter().filter(|(_, choices)| takes(choices));
+    let aliases = snapshot.aliases.iter().filter(|(_, target)| leads_to(snapshot, target, kind));
+    let models = snapshot.models.iter().filter(|(_, choices)| takes(snapshot, choices, kind));
     // The first by name: a map has no order.
-    if let Some(name) = models.map(|(name, _)| &**name).min() {
+    let alias = aliases.map(|(name, _)| &**name).min();
+    if let Some(name) = alias.or_else(|| models.map(|(name, _)| &**name).min()) {
         return name.to_owned();
     }
     let mut providers = snapshot.providers.iter().filter(|provider| provider.kind == kind);
     providers.find_map(example_of).unwrap_or(ANY).to_owned()
+}
+
+/// Whether somebody of this kind is among them.
+fn takes(snapshot: &Snapshot, choices: &Choices, kind: ProviderKind) -> bool {
+    let mut candidates = choices.candidates.iter();
+    candidates.any(|candidate| snapshot.provider(candidate.provider).kind == kind)
+}
+
+/// Whether the target of an alias leads to somebody of this kind, read as a call's name is.
+fn leads_to(snapshot: &Snapshot, target: &str, kind: ProviderKind) -> bool {
+    if let Some(choices) = snapshot.models.get(target) {
+        return takes(snapshot, choices, kind);
+    }
+    let named = target.split_once('/').and_then(|(name, _)| snapshot.provider_named(name));
+    match named {
+        Some(provider) => snapshot.provider(provider).kind == kind,
+        None => snapshot.providers.iter().any(|p| p.kind == kind && p.serves(target)),
+    }
 }
 
 fn example_of(provider: &Provider) -> Option<&str> {
@@ -180,7 +201,10 @@ mod tests {
             text[..3],
             [
                 &*format!("ANTHROPIC_BASE_URL={base} ANTHROPIC_AUTH_TOKEN=$TOLLGATE_KEY claude"),
-                &*format!("export ANTHROPIC_BASE_URL={base} ANTHROPIC_API_KEY=$TOLLGATE_KEY"),
+                &*format!(
+                    "export ANTHROPIC_BASE_URL={base} ANTHROPIC_AUTH_TOKEN=$TOLLGATE_KEY; \
+                     unset ANTHROPIC_API_KEY"
+                ),
                 &*format!("export OPENAI_BASE_URL={base}/v1 OPENAI_API_KEY=$TOLLGATE_KEY"),
             ]
         );
@@ -200,5 +224,29 @@ mod tests {
         assert!(curl.contains(r#""model":"small""#) && curl.contains("http://[::1]:4180/"));
         let bare = CHAT.replace("models = [\"gpt-*\"]\n", "");
         assert!(told(&bare, "127.0.0.1:1").last().unwrap().1.contains(r#""model":"MODEL""#));
+    }
+
+    #[test]
+    fn an_alias_is_asked_for_by_those_whose_dialect_it_leads_to() {
+        let asked = |more: &str| {
+            let lines = told(&format!("{CHAT}{MESSAGES}{more}"), "127.0.0.1:4180");
+            let models = lines.iter().filter(|(name, _)| *name == "curl").map(|(_, paste)| {
+                let (_, rest) = paste.split_once("\"model\":\"").unwrap();
+                rest.split_once('"').unwrap().0.to_owned()
+            });
+            models.collect::<Vec<_>>().join(", ")
+        };
+        let own = r"claude'\''s";
+        let model = "[[model]]\nname = \"big\"\ncandidates = [{ provider = \"b\", \
+                     model = \"claude's\" }]\n";
+        for (more, expected) in [
+            ("[alias]\nfast = \"gpt-small\"\n".to_owned(), format!("fast, {own}")),
+            ("[alias]\nquick = \"a/x\"\nfast = \"a/y\"\n".to_owned(), format!("fast, {own}")),
+            ("[alias]\nfast = \"b/x\"\n".to_owned(), "gpt-4o-mini, fast".to_owned()),
+            (format!("{model}[alias]\nlarge = \"big\"\n"), "gpt-4o-mini, large".to_owned()),
+            (model.to_owned(), "gpt-4o-mini, big".to_owned()),
+        ] {
+            assert_eq!(asked(&more), expected, "{more}");
+        }
     }
 }

@@ -119,6 +119,10 @@ fn a_faulty_price_file_is_refused_with_its_place() {
         (tiers(""), "\"m\" of \"p\": the first tier must be above_input 0"),
         (tiers("{\"above_input\": 5, \"input\": 1, \"output\": 1}"), "the first tier must be"),
         (tiers("{\"above_input\": 0, \"input\": 2.5, \"output\": 1}"), "floating point `2.5`"),
+        (
+            tiers("{\"above_input\": 0, \"input\": 1, \"output\": 0.20}"),
+            "; a rate is in whole pico-dollars a token: $0.20 a million tokens is 200000",
+        ),
         (tiers("{\"above_input\": 0, \"input\": \"2\", \"output\": 1}"), "expected u64"),
         (tiers("{\"above_input\": 0, \"output\": 1}"), "missing field `input`"),
         (tiers("{\"above_input\": 0, \"input\": 1, \"outptu\": 1}"), "unknown field `outptu`"),

@@ -99,7 +99,10 @@ fn terms_that_lose_money_by_mistake_are_refused() {
         ("order = \"hint\"", "\"order\" in [price] must be catalogue_first or hint_first"),
         ("fallback = { input = 1 }", "fallback of [price] lacks \"output\""),
         ("fallback = { input = 1, output = -1 }", "in whole pico-dollars a token, at least 0"),
-        ("fallback = { input = 1, output = 1.0 }", "must be a whole number, not a float"),
+        (
+            "fallback = { input = 1, output = 0.20 }",
+            "must be whole pico-dollars a token ($0.20 a million tokens is 200000), not a float",
+        ),
         ("fallback = { input = 1, output = 1000000000001 }", "a rate is above 1000000000000"),
         ("[limits]\nhold_output_max = 0", "must be from 1 to 10000000 tokens"),
         ("[ledger]\nsegment_bytes = \"1KiB\"", "must be between 1MiB and 4GiB"),
@@ -211,4 +214,69 @@ fn an_openai_url_without_a_path_is_worth_a_warning() {
     let warnings = good(&text).warnings;
     assert!(warnings[0].text.starts_with("base_url has no path"), "{warnings:?}");
     assert_eq!((warnings.len(), warnings[0].line), (1, 5));
+}
+
+#[test]
+fn a_budget_that_nothing_has_a_price_for_is_a_warning() {
+    let key = format!("[[key]]\nname = \"k\"\nsha256 = \"{}\"\n", "ab".repeat(32));
+    let local = MINIMAL.replace("name = \"openai\"", "name = \"local\"");
+    assert_ne!(local, MINIMAL);
+    let unpriced = "no model here has a price";
+    for (text, more, told) in [
+        (local.clone(), "budget_total = \"1.00\"", true),
+        (local.clone(), "budget_month = \"1.00\"", true),
+        (local.clone(), "concurrent = 1", false),
+        (local.clone(), "budget_total = \"1.00\"\n[price]\nmode = \"none\"", false),
+        (
+            local.clone(),
+            "budget_total = \"1.00\"\n[price]\nfallback = { input = 1, output = 1 }",
+            false,
+        ),
+        (MINIMAL.to_owned(), "budget_total = \"1.00\"", false),
+    ] {
+        let config = good(&format!("{text}{key}{more}\n"));
+        let warned = config.warnings.iter().any(|warning| warning.text.contains(unpriced));
+        assert_eq!(warned, told, "{more}: {:?}", config.warnings);
+    }
+}
+
+#[test]
+fn a_model_of_a_key_that_nothing_here_serves_is_a_warning() {
+    let listed = "models = [\"gpt-*\"]\n";
+    let base = MINIMAL.replace(listed, "models = [\"gpt-*\", \"o3\"]\n");
+    let tables = "[[model]]\nname = \"Fast\"\ncandidates = [{ provider = \"openai\", model = \
+                  \"small-1\" }]\n[alias]\nquick = \"Fast\"\n";
+    let digest = "ab".repeat(32);
+    for (pattern, served) in [
+        ("gpt-5", true),
+        ("GPT-5[1m]", true),
+        ("gp*", true),
+        ("gpt-5*", true),
+        ("o3", true),
+        ("o3-mini", false),
+        ("o*", true),
+        ("fast", true),
+        ("fas", false),
+        ("fas*", true),
+        ("quick", true),
+        ("small-*", true),
+        ("claude-*", false),
+        ("openai/anything", true),
+        ("open*", true),
+        ("azure/*", false),
+        ("*", true),
+    ] {
+        let key =
+            format!("[[key]]\nname = \"k\"\nsha256 = \"{digest}\"\nmodels = [\"{pattern}\"]\n");
+        let config = good(&format!("{base}{key}{tables}"));
+        let told: Vec<&str> = config.warnings.iter().map(|warning| &*warning.text).collect();
+        let wanted = format!("\"{pattern}\" in \"models\" of [[key]]: no model, alias or provider");
+        let is_told = told.iter().any(|text| text.starts_with(&wanted));
+        assert_eq!(is_told, !served, "{pattern}: {told:?}");
+    }
+    // Whoever lists nothing may serve it by an explicit name.
+    let key = format!("[[key]]\nname = \"k\"\nsha256 = \"{digest}\"\nmodels = [\"o3\"]\n");
+    let silent = MINIMAL.replace(listed, "");
+    assert!(good(&format!("{silent}{key}")).warnings.is_empty());
+    assert_eq!(good(&format!("{MINIMAL}{key}")).warnings.len(), 1);
 }

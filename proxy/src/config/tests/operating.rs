@@ -36,3 +36,47 @@ fn a_notice_may_be_none_and_no_other_deadline_may() {
         assert!(errors(&text)[0].contains("must be between 100ms"), "{text}");
     }
 }
+
+/// A world on a disk that nothing can be written to.
+struct Locked(World);
+
+impl Env for Locked {
+    fn var(&self, name: &str) -> Option<String> {
+        self.0.var(name)
+    }
+
+    fn read_file(&self, path: &Path) -> io::Result<String> {
+        self.0.read_file(path)
+    }
+
+    fn takes_files(&self, _: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn takes_lines(&self, _: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+}
+
+#[test]
+fn what_cannot_be_kept_is_told_with_the_rest_of_the_file() {
+    let told = |before: &str, behind: &str| {
+        let text = format!("{before}{MINIMAL}{behind}");
+        match parse("/etc/tollgate/tollgate.toml", &text, &Locked(World::usual())) {
+            Ok(_) => String::new(),
+            Err(errors) => errors.to_string().replace("/etc/tollgate/", ""),
+        }
+    };
+    let full = "read-only filesystem or storage medium";
+    assert_eq!(
+        told("state_dir = \"state\"", "[log]\naccess = \"file:access.log\"\n"),
+        format!(
+            "tollgate.toml:1:13: no state can be kept in state: {full}\n\
+             tollgate.toml:9:10: \"access\" in [log]: no line can be added to access.log: {full}"
+        )
+    );
+    let home = "/home/op/.local/state/tollgate";
+    let default = format!("tollgate.toml:1:1: no state can be kept in {home}: {full}");
+    assert_eq!(told("", "[log]\naccess = \"stdout\"\n"), default);
+    assert_eq!(told("", "[ledger]\nenabled = false\n"), "", "nothing is kept");
+}

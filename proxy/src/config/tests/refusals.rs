@@ -217,3 +217,18 @@ fn a_huge_file_is_bounded() {
     assert_eq!(config.warnings.len(), 101);
     assert_eq!(config.warnings[100].located("t"), "t: and 49900 more");
 }
+
+#[test]
+fn a_key_that_is_there_twice_is_named() {
+    for (text, wanted) in [
+        ("node = \"a\"\nnode = \"b\"\n", "tollgate.toml:2:1: duplicate key \"node\""),
+        ("[log]\n[limits]\n[log]\n", "tollgate.toml:3:2: duplicate key \"log\""),
+        (
+            "listen = { data = \"127.0.0.1:1\", data = \"127.0.0.1:2\" }\n",
+            "tollgate.toml:1:34: duplicate key \"data\"",
+        ),
+    ] {
+        let refused = parse("tollgate.toml", text, &World::usual()).unwrap_err();
+        assert_eq!(refused.to_string(), wanted);
+    }
+}

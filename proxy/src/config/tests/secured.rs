@@ -20,6 +20,13 @@ pub(in crate::config) fn made(name: &str) -> Papers {
     Papers { ca: ca.pem(), chain: chain.unwrap().pem(), key: key.serialize_pem() }
 }
 
+/// The same certificate, but for the number of its version.
+fn of_version_1(chain: &str) -> String {
+    let (version_3, version_1) = ("gAwIBAgI", "gAwIBAAI");
+    assert!(chain.contains(version_3), "{chain}");
+    chain.replacen(version_3, version_1, 1)
+}
+
 fn papers() -> &'static Papers {
     static MADE: OnceLock<Papers> = OnceLock::new();
     MADE.get_or_init(|| made("gateway.test"))
@@ -41,6 +48,7 @@ impl Secured {
             ("/etc/tollgate/key.pem", papers().key.clone()),
             ("/etc/tollgate/other-key.pem", other.key),
             ("/etc/tollgate/empty.pem", String::new()),
+            ("/etc/tollgate/old-version.pem", of_version_1(&papers().chain)),
         ] {
             world.files.insert(path, text);
         }
@@ -168,6 +176,16 @@ fn a_listener_has_a_certificate_with_its_key_or_none() {
         (
             "{ cert_file = \"cert.pem\", key_file = \"\" }",
             "tollgate.toml:10:44: \"key_file\" in tls of [listen] must be a path",
+        ),
+        (
+            "{ cert_file = \"none.pem\", key_file = \"none-either.pem\" }",
+            "tollgate.toml:10:21: cert_file none.pem cannot be read: entity not found\n\
+             tollgate.toml:10:44: key_file none-either.pem cannot be read: entity not found",
+        ),
+        (
+            "{ cert_file = \"old-version.pem\", key_file = \"key.pem\" }",
+            "tollgate.toml:10:21: cert_file old-version.pem: its first certificate cannot be read: \
+             it has to be X.509 of version 3",
         ),
         (
             "true",

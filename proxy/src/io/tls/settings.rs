@@ -40,6 +40,8 @@ pub enum TlsFault {
     BadRoot,
     /// No private key in the text.
     NoKey,
+    /// The first certificate is none that can be shown: of an old version, or broken.
+    BadCertificate,
     /// The key is not that of the certificate, or of a kind we do not know.
     WrongKey,
     /// A name that no certificate can have.
@@ -162,7 +164,10 @@ impl ServerTls {
             builder.with_safe_default_protocol_versions().map_err(|_| TlsFault::Internal)?;
         let builder = builder.with_no_client_auth();
         let config = builder.with_single_cert(chain, key);
-        let mut config = config.map_err(|_| TlsFault::WrongKey)?;
+        let mut config = config.map_err(|error| match error {
+            rustls::Error::InvalidCertificate(_) => TlsFault::BadCertificate,
+            _ => TlsFault::WrongKey,
+        })?;
         config.alpn_protocols = [ALPN, ALPN_OLDER].map(<[u8]>::to_vec).to_vec();
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(|_| TlsFault::Internal)?;
@@ -196,6 +201,9 @@ impl fmt::Display for TlsFault {
             TlsFault::BadPem | TlsFault::BadKey => "a PEM block in it is broken",
             TlsFault::BadRoot => "a certificate in it cannot be a root",
             TlsFault::NoKey => "there is no private key in it",
+            TlsFault::BadCertificate => {
+                "its first certificate cannot be read: it has to be X.509 of version 3"
+            }
             TlsFault::WrongKey => "the key is not that of the certificate, or of an unknown kind",
             TlsFault::BadName => "no certificate can have this name",
             TlsFault::Internal => "TLS cannot be set up",
