@@ -80,7 +80,11 @@ fn read_frame(data: &[u8]) -> bool {
     }
     if whole {
         let sealed = batch.seal(head.first_seq, &head.previous, &slabs, &totals);
-        assert_eq!(sealed.bytes(), data, "a frame sealed again");
+        // One of an older version differs in that, and so in its checksum.
+        let mut again = sealed.bytes().to_vec();
+        head.put(&mut Put::new(&mut again));
+        sum_up(&mut again);
+        assert_eq!(again, data, "a frame sealed again");
     }
     true
 }

@@ -40,7 +40,7 @@ const DIFFERENT: &[(&str, End, &str)] = &[
         "a line without version is HTTP/0.9",
     ),
     ("llhttp-request-transfer-encoding-20", End::BadHead(HeadError::EncodingUnsupported), CODING),
-    ("llhttp-request-transfer-encoding-21", End::BadHead(HeadError::EncodingUnsupported), CODING),
+    ("llhttp-request-transfer-encoding-21", End::BadHead(HeadError::EncodingMalformed), CODING),
     (
         "llhttp-request-uri-08",
         End::BadHead(HeadError::TargetByte),
@@ -58,9 +58,9 @@ const DIFFERENT: &[(&str, End, &str)] = &[
         End::BadHead(HeadError::VersionUnsupported),
         "HTTP/0.9 has no status line",
     ),
-    ("llhttp-response-transfer-encoding-02", End::BadHead(HeadError::EncodingUnsupported), CODING),
+    ("llhttp-response-transfer-encoding-02", End::BadHead(HeadError::EncodingMalformed), CODING),
     ("llhttp-response-transfer-encoding-03", End::BadHead(HeadError::EncodingRepeated), CODING),
-    ("llhttp-response-transfer-encoding-04", End::BadHead(HeadError::EncodingUnsupported), CODING),
+    ("llhttp-response-transfer-encoding-04", End::BadHead(HeadError::EncodingMalformed), CODING),
 ];
 
 const SURPLUS: &str = "what follows a closing message is left unread, not judged";
