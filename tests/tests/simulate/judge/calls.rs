@@ -5,7 +5,7 @@ use super::{Case, Index, brief, is_exchange};
 use crate::call::{Call, Expect, Kind as Calls};
 use crate::client::is_closed_by_end;
 use crate::notes::{Asked, Got};
-use crate::plan::{Reading, Turn};
+use crate::plan::{Leave, Reading, Turn};
 use crate::reply::{Kind, Reply, Told};
 use crate::stream::{self, Event};
 use crate::world::{Dialect, Reach, key_id};
@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use store::ending::{Ending, Provenance, Release};
 use store::record::{Settled, flag};
+use tollgate::config::snapshot::Deadlines;
 use tollgate::exchange::codes;
 
 /// What a client is told instead of what a provider says of our account.
@@ -502,6 +503,14 @@ impl View<'_, '_> {
         Ok(())
     }
 
+    /// It had ended its side, and no answer had begun when such a client counts as gone.
+    fn given_up(&self) -> bool {
+        let patience = Deadlines::default().half_closed.as_nanos();
+        let waited = self.got.sent_ns.map(|sent| self.got.over_ns.saturating_sub(sent));
+        self.turn.leave == Some(Leave::HalfClose)
+            && waited.is_some_and(|waited| u128::from(waited) >= patience)
+    }
+
     /// No byte of an answer.
     fn nothing(&self) -> Result<(), String> {
         let wholly = self.got.sent_ns.is_some();
@@ -509,7 +518,8 @@ impl View<'_, '_> {
             || self.got.idled
             || self.got.after_close
             || self.disturbed()
-            || self.turn.is_slow();
+            || self.turn.is_slow()
+            || self.given_up();
         if excused || self.behind_a_break() {
             return Ok(());
         }
