@@ -21,6 +21,9 @@ const VALUE_BYTES: usize = 55;
 /// Where the trace's id begins in the line.
 const TRACE_AT: usize = 16;
 
+/// Digits of the trace's id.
+const ID_DIGITS: usize = 32;
+
 /// Where the parent's id begins in the line.
 const PARENT_AT: usize = 49;
 
@@ -72,6 +75,16 @@ impl Trace {
         set_span(&mut line, span);
         line
     }
+}
+
+/// The trace's id in a line.
+pub fn id_of(line: &[u8]) -> Option<[u8; 16]> {
+    id(line.get(TRACE_AT..TRACE_AT + ID_DIGITS)?)
+}
+
+/// A trace's id as the field spells it.
+pub fn id(text: &[u8]) -> Option<[u8; 16]> {
+    hexadecimal(text).filter(|id| *id != [0; 16])
 }
 
 /// Makes `span` the parent in a line; zero is no span and is taken for one.

@@ -17,6 +17,7 @@ use crate::error::{Damage, Error, Result};
 use crate::frame::{Batch, SLABS_MAX, SlabMark, Stated};
 use crate::reader::{End, Position, Reader, start_of};
 use crate::record::Record;
+use crate::refusals;
 use crate::segment::{self, Header};
 use crate::slab::SlabId;
 use std::collections::BTreeMap;
@@ -180,6 +181,8 @@ impl<D: Disk + Clone> Appender<D> {
             let starts = frame.slabs().filter_map(|mark| SlabId::from_number(mark.slab));
             self.start_max = starts.map(|id| id.start).fold(self.start_max, u32::max);
         }
+        let known = checkpoint.map(|known| &known.balances);
+        refusals::complete(&self.disk, self.options.node, known, &mut self.balances)?;
         // The first batch touches anew what the replay has stated.
         self.balances.next_epoch();
         self.position = reader.position();

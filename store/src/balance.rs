@@ -2,6 +2,7 @@
 //!
 //! No I/O, no clock. Sums are `u128`: 2^64 records of the dearest cost fit.
 
+use crate::ending::Ending;
 use crate::record::Head;
 use crate::wire::wire_struct;
 use std::collections::HashMap;
@@ -11,9 +12,9 @@ wire_struct! {
     /// What a total is of.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Account {
-        /// [`Account::KEY`] or [`Account::WINDOW`].
+        /// [`Account::KEY`], [`Account::WINDOW`] or [`Account::REFUSALS`].
         pub kind: u32,
-        /// The window of a budget; 0 for a key.
+        /// The window of a budget; else 0.
         pub window_id: u32,
         /// Key or budget.
         pub id: u64,
@@ -60,6 +61,11 @@ impl Account {
     pub const KEY: u32 = 0;
     /// One window of one budget.
     pub const WINDOW: u32 = 1;
+    /// What of a key's was refused; it is among what it settled, too.
+    pub const REFUSALS: u32 = 2;
+
+    /// Accounts that one record can touch.
+    pub(crate) const OF_RECORD_MAX: usize = 2 + crate::record::WINDOWS_MAX;
 
     /// The account of a key.
     pub fn key(id: u64) -> Account {
@@ -71,11 +77,24 @@ impl Account {
         Account { kind: Account::WINDOW, window_id, id: budget_id.into() }
     }
 
-    /// The accounts a record touches: its key and each window it drew on.
+    /// The account of a key's refusals.
+    pub fn refusals(key_id: u64) -> Account {
+        Account { kind: Account::REFUSALS, window_id: 0, id: key_id }
+    }
+
+    /// Whether it is one of refusals.
+    pub(crate) fn is_refusals(&self) -> bool {
+        self.kind == Account::REFUSALS
+    }
+
+    /// The accounts a record touches: its key, each window it drew on, and the key's refusals if
+    /// it is one.
     pub fn of(head: &Head) -> impl Iterator<Item = Account> + '_ {
         let windows = head.windows.iter().filter(|window| window.budget_id != 0);
+        let refused = (head.ending == Ending::Refused).then(|| Account::refusals(head.key_id));
         std::iter::once(Account::key(head.key_id))
             .chain(windows.map(|window| Account::window(window.budget_id, window.window_id)))
+            .chain(refused)
     }
 }
 
@@ -253,6 +272,21 @@ mod tests {
         assert_eq!(balances.total(Account::key(1)), total);
         assert_eq!(balances.total(Account::key(2)), Total::default());
         assert!(!balances.knows(Account::key(2)));
+    }
+
+    #[test]
+    fn a_keys_refusals_are_counted_apart_and_among_all() {
+        let mut balances = Balances::default();
+        balances.add(&head(1, 0, 5), |_| {});
+        balances.add(&Head { count: 3, ending: Ending::Refused, ..head(1, 0, 0) }, |_| {});
+        assert_eq!(balances.total(Account::key(1)).exchanges, 4);
+        assert_eq!(balances.total(Account::refusals(1)).exchanges, 3);
+        let all = Head {
+            ending: Ending::Refused,
+            windows: [Window { budget_id: 1, window_id: 1 }; 6],
+            ..head(1, 1, 0)
+        };
+        assert_eq!(Account::of(&all).count(), Account::OF_RECORD_MAX);
     }
 
     #[test]

@@ -19,8 +19,11 @@ use ring::digest::{SHA256, digest};
 /// "TLF1" in a hex dump.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"TLF1");
 
-/// The version of this layout.
-pub const VERSION: u16 = 1;
+/// The version of this layout, and of what its totals are: from 2 on refusals are stated apart.
+pub const VERSION: u16 = 2;
+
+/// The oldest version that is read.
+const VERSION_OLDEST: u16 = 1;
 
 /// Fixed part before the records.
 pub const HEAD_BYTES: usize = 56;
@@ -34,7 +37,7 @@ pub const RECORD_BYTES_DUE: usize = 1 << 20;
 /// Slab incarnations in a frame: one a shard, twice during an upgrade.
 pub const SLABS_MAX: usize = 1024;
 
-const ACCOUNTS_MAX: usize = RECORDS_MAX * (1 + crate::record::WINDOWS_MAX);
+const ACCOUNTS_MAX: usize = RECORDS_MAX * Account::OF_RECORD_MAX;
 const CRC_BYTES: usize = 4;
 
 /// No frame is longer: a length beyond it is damage and is not allocated.
@@ -78,7 +81,7 @@ wire_struct! {
     pub struct FrameHead {
         /// [`MAGIC`].
         pub magic: u32,
-        /// [`VERSION`].
+        /// [`VERSION`], or an older one.
         pub version: u16,
         /// How many records.
         pub records: u16,
@@ -247,7 +250,8 @@ impl FrameHead {
         let head = FrameHead::take(&mut Take::new(bytes))?;
         let len = usize::try_from(head.len).ok()?;
         let fits = (HEAD_BYTES + CRC_BYTES..=FRAME_BYTES_MAX).contains(&len);
-        let known = head.magic == MAGIC && head.version == VERSION && head.records > 0;
+        let version = (VERSION_OLDEST..=VERSION).contains(&head.version);
+        let known = head.magic == MAGIC && version && head.records > 0;
         let bounded = usize::from(head.records) <= RECORDS_MAX
             && usize::from(head.slabs) <= SLABS_MAX
             && usize::from(head.totals) <= ACCOUNTS_MAX;

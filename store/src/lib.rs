@@ -33,6 +33,7 @@ pub mod query;
 pub mod reader;
 pub mod record;
 pub mod recover;
+mod refusals;
 pub mod segment;
 pub mod slab;
 pub mod state;

@@ -7,6 +7,7 @@ use crate::disk::Disk;
 use crate::error::{Damage, Error, Result};
 use crate::reader::Reader;
 use crate::record::{Head, Record};
+use crate::refusals;
 use std::collections::VecDeque;
 
 /// Records a question may bring back at most: 24 MiB of the largest.
@@ -109,5 +110,6 @@ pub fn balances<D: Disk>(disk: &D, node: u64, checkpoint: Option<&Checkpoint>) -
             balances.set(stated.account, stated.total);
         }
     }
+    refusals::complete(disk, node, checkpoint.map(|known| &known.balances), &mut balances)?;
     Ok(balances)
 }

@@ -3,15 +3,16 @@
 //! twice, none missing in between —, every stated total the sum of its records, and the totals of
 //! the state store's checkpoint the sum of all before it.
 //!
-//! Changes nothing. Where old segments have been retired, the first total of an account is taken
-//! as stated. Integrity is proved up to the last frame, and that this is the last only by a
-//! checkpoint or an anchor kept elsewhere.
+//! Frames of version 1 do not state refusals; from the first that does, their totals have to be the
+//! sum of all before too. Changes nothing. Where old segments have been retired, the first total of
+//! an account is taken as stated. Integrity is proved up to the last frame, and that this is the
+//! last only by a checkpoint or an anchor kept elsewhere.
 
-use crate::balance::{Balances, Total};
+use crate::balance::{Account, Balances, Total};
 use crate::disk::Disk;
 use crate::ending::Ending;
 use crate::error::{Damage, Error, Place, Result};
-use crate::frame::{Frame, Hash};
+use crate::frame::{self, Frame, Hash};
 use crate::reader::{End, Position, Reader};
 use crate::record::Record;
 use std::collections::BTreeMap;
@@ -107,6 +108,8 @@ pub fn examine<D: Disk>(disk: &D, node: u64, known: Known<'_>, report: &mut Repo
 #[derive(Default)]
 struct Fold {
     complete: bool,
+    /// A frame was met that states refusals.
+    refusals: bool,
     slabs: BTreeMap<u64, u64>,
     balances: Balances,
 }
@@ -119,7 +122,10 @@ impl Fold {
             true => self.balances.total(account) == total,
             false => !self.complete,
         });
-        stated && self.balances.iter().all(|(account, _)| kept.knows(account))
+        // A checkpoint of before refusals were stated has none.
+        let due = |account: &Account| self.refusals || !account.is_refusals();
+        let mut met = self.balances.iter().map(|(account, _)| account).filter(due);
+        stated && met.all(|account| kept.knows(account))
     }
 
     fn frame(&mut self, frame: &Frame<'_>, report: &mut Report) -> std::result::Result<(), Damage> {
@@ -171,6 +177,23 @@ impl Fold {
             }
             self.balances.set(total.account, total.total);
         }
+        self.refusals |= frame.head.version >= frame::VERSION;
+        if !self.refusals {
+            stated += self.note_refusals(delta);
+        }
         if stated == delta.len() { Ok(()) } else { Err(Damage::Totals) }
+    }
+
+    /// Adds the refusals of a frame that does not state them; how many accounts they are of.
+    fn note_refusals(&mut self, delta: &Balances) -> usize {
+        let mut accounts = 0;
+        for (account, added) in delta.iter().filter(|(account, _)| account.is_refusals()) {
+            accounts += 1;
+            // Else nobody knows how many there were before.
+            if self.complete {
+                self.balances.set(account, self.balances.total(account).plus(&added));
+            }
+        }
+        accounts
     }
 }

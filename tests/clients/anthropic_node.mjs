@@ -3,7 +3,8 @@
 
 import Anthropic from "@anthropic-ai/sdk";
 import {
-  ALL, BROKE_KEY, HELLO, LARGE, PIXEL, SHORT_MS, SIDE, checksOf, differs, digest, textOf,
+  ALL, BROKE_KEY, HELLO, LARGE, PIXEL, SHORT_MS, SIDE, TRIES, checkErrors, checkModels, checkOwn,
+  checkSlow, checksOf, differs, digest, textOf,
 } from "./checks.mjs";
 
 // Each side asks for scenarios of its own that count requests.
@@ -84,12 +85,6 @@ async function count() {
   return `${counted.input_tokens} tokens`;
 }
 
-async function models() {
-  const ids = [];
-  for await (const model of clientOf().models.list()) ids.push(model.id);
-  return ids.sort().join(" ");
-}
-
 async function answers() {
   const whole = "end_turn text=* tokens=512+64 x1 up=*";
   await check("whole message", whole, () => create(MODEL));
@@ -101,7 +96,7 @@ async function answers() {
   await check("stream of one byte a write", "end_turn other text * tokens=512+64 x1 up=*",
     () => stream("stream-utf8"));
   await check("count of tokens", "512 tokens x1 up=*", count);
-  await check("models", differs("list", "claude-haiku-4-5 ok x1 up=*", "fast x0 up=-"), models);
+  await checkModels(check, clientOf());
 }
 
 async function tools() {
@@ -120,35 +115,28 @@ async function tools() {
     () => create(MODEL, { messages: [...HELLO, ...GIVEN], ...given }));
 }
 
+const TOLD = {
+  400: "BadRequestError 400 type=invalid_request_error",
+  401: "AuthenticationError 401 type=authentication_error",
+  402: "PaymentRequiredError 402 type=billing_error",
+  403: "PermissionDeniedError 403 type=permission_error",
+  404: "NotFoundError 404 type=not_found_error",
+  408: "RequestTimeoutError 408 type=invalid_request_error",
+  409: "ConflictError 409 type=invalid_request_error",
+  413: "ContentTooLargeError 413 type=request_too_large",
+  429: "RateLimitError 429 type=rate_limit_error",
+  500: "InternalServerError 500 type=api_error",
+  503: "ServiceUnavailableError 503 type=overloaded_error",
+  529: "OverloadedError 529 type=overloaded_error",
+};
+
 async function errors() {
   const retried = { maxRetries: 2 };
-  for (const [status, name, kind, tries] of [
-    [400, "BadRequestError", "invalid_request_error", 1],
-    [403, "PermissionDeniedError", "permission_error", 1],
-    [404, "NotFoundError", "not_found_error", 1],
-    [408, "RequestTimeoutError", "invalid_request_error", 3],
-    [409, "ConflictError", "invalid_request_error", 3],
-    [413, "ContentTooLargeError", "request_too_large", 1],
-    [500, "InternalServerError", "api_error", 3],
-    [503, "ServiceUnavailableError", "overloaded_error", 3],
-    [529, "OverloadedError", "overloaded_error", 3],
-  ]) {
-    const told = `${name} ${status} type=${kind} message#* x${tries} up=*`;
-    await check(`${status}`, told, () => create(`s${status}`, retried));
-    if (tries === 1) {
-      await check(`${status} to a stream`, told, () => stream(`s${status}`, retried));
-    }
+  await checkErrors(check, TOLD, "InternalServerError 502 type=api_error", create);
+  for (const status of Object.keys(TRIES).filter((status) => TRIES[status] === 1)) {
+    await check(`${status} to a stream`, `${TOLD[status]} message#* x1 up=*`,
+      () => stream(`s${status}`, retried));
   }
-  const wrong = differs("credential",
-    "AuthenticationError 401 type=authentication_error message#* x1 up=*",
-    "InternalServerError 502 type=api_error message#* x1 up=*");
-  await check("401", wrong, () => create("s401", retried));
-  const usedUp = "PaymentRequiredError 402 type=billing_error message#* x1 up=*";
-  await check("402", differs("account", usedUp, usedUp), () => create("s402", retried));
-  const limited = "RateLimitError 429 type=rate_limit_error message#*";
-  await check("429, no retries", `${limited} x1 up=*`, () => create("s429"));
-  await check("429 with Retry-After", `${limited} waited x3 up=*`,
-    () => create("s429-soon", retried), { waitMs: 2000 });
   await check("429, then a stream", "end_turn text=* tokens=512+64 x2",
     () => stream(`s429-first-${FIRST}`, retried), { numbered: true });
 }
@@ -178,30 +166,18 @@ async function broken() {
     () => stream("stream-stall", { leaveAfterMs: SHORT_MS }));
 }
 
-async function ownErrors() {
-  const only = { only: "through" };
-  await check("wrong key", "AuthenticationError 401 type=authentication_error message#* x0 up=-",
-    () => create(MODEL, { key: "wrong" }), only);
-  await check("spent budget", "PaymentRequiredError 402 type=* message#* x0 up=-",
-    () => create(MODEL, { maxRetries: 2, key: BROKE_KEY }), only);
-  await check("unknown model", "NotFoundError 404 type=not_found_error message#* x0 up=-",
-    () => create("nobody-serves-this", { maxRetries: 2 }), only);
-  await check("model of the other dialect",
-    "BadRequestError 400 type=invalid_request_error message#* x0 up=-",
-    () => create("fast", { maxRetries: 2 }), only);
-}
-
-async function slow() {
-  await check("429 with Retry-After 7",
-    "RateLimitError 429 type=rate_limit_error message#* waited x2 up=*",
-    () => create("s429", { maxRetries: 1 }), { waitMs: 7000 });
-  await check("answer of 5 MiB", "end_turn text=* tokens=512+64 x1 up=*", () => create("big-5m"));
-}
+const ownErrors = () => checkOwn(check, [
+  ["wrong key", TOLD[401], () => create(MODEL, { key: "wrong" })],
+  ["spent budget", "PaymentRequiredError 402 type=*",
+    () => create(MODEL, { maxRetries: 2, key: BROKE_KEY })],
+  ["unknown model", TOLD[404], () => create("nobody-serves-this", { maxRetries: 2 })],
+  ["model of the other dialect", TOLD[400], () => create("fast", { maxRetries: 2 })],
+]);
 
 await answers();
 await tools();
 await errors();
 await broken();
 await ownErrors();
-if (ALL) await slow();
+if (ALL) await checkSlow(check, TOLD[429], "end_turn text=* tokens=512+64", create);
 process.exit(0);

@@ -8,8 +8,8 @@ import anthropic
 import httpx2
 from anthropic import Anthropic
 from checks import (
-    ALL, BROKE_KEY, HELLO, LARGE, PATIENT_S, PIXEL, SHORT_S, SIDE, Checks, differs, digest,
-    text_of,
+    ALL, BROKE_KEY, HELLO, LARGE, LISTED, PATIENT_S, PIXEL, SHORT_S, SIDE, TRIES, Checks, differs,
+    digest, ids_of, text_of,
 )
 
 # Each side asks for scenarios of its own that count requests.
@@ -64,7 +64,8 @@ def of_error(error):
 
 # A stream that breaks off is told by the transport's own error.
 ERRORS = (anthropic.AnthropicError, httpx2.TransportError)
-check = Checks("anthropic-python", ERRORS, of_error).check
+checks = Checks("anthropic-python", ERRORS, of_error)
+check = checks.check
 
 
 def asked(model, **more):
@@ -96,7 +97,7 @@ def count(model):
 
 def models():
     with Anthropic() as client:
-        return " ".join(sorted(model.id for model in client.models.list()))
+        return ids_of(client.models.list())
 
 
 def answers():
@@ -112,7 +113,7 @@ def answers():
     other = "end_turn other text * tokens=512+64 x1 up=*"
     check("stream of one byte a write", other, lambda: stream("stream-utf8"))
     check("count of tokens", "512 tokens x1 up=*", lambda: count("claude-haiku-4-5"))
-    check("models", differs("list", "claude-haiku-4-5 ok x1 up=*", "fast x0 up=-"), models)
+    check("models", LISTED, models)
 
 
 def tools():
@@ -127,32 +128,27 @@ def tools():
           lambda: create("claude-haiku-4-5", messages=given, tools=[TOOL]))
 
 
+TOLD = {
+    400: "BadRequestError 400 type=invalid_request_error",
+    401: "AuthenticationError 401 type=authentication_error",
+    402: "PaymentRequiredError 402 type=billing_error",
+    403: "PermissionDeniedError 403 type=permission_error",
+    404: "NotFoundError 404 type=not_found_error",
+    408: "RequestTimeoutError 408 type=invalid_request_error",
+    409: "ConflictError 409 type=invalid_request_error",
+    413: "ContentTooLargeError 413 type=request_too_large",
+    429: "RateLimitError 429 type=rate_limit_error",
+    500: "InternalServerError 500 type=api_error",
+    503: "ServiceUnavailableError 503 type=overloaded_error",
+    529: "OverloadedError 529 type=overloaded_error",
+}
+
+
 def errors():
-    for status, name, kind, tries in [
-        (400, "BadRequestError", "invalid_request_error", 1),
-        (403, "PermissionDeniedError", "permission_error", 1),
-        (404, "NotFoundError", "not_found_error", 1),
-        (408, "RequestTimeoutError", "invalid_request_error", 3),
-        (409, "ConflictError", "invalid_request_error", 3),
-        (413, "ContentTooLargeError", "request_too_large", 1),
-        (500, "InternalServerError", "api_error", 3),
-        (503, "ServiceUnavailableError", "overloaded_error", 3),
-        (529, "OverloadedError", "overloaded_error", 3),
-    ]:
-        told = f"{name} {status} type={kind} message#* x{tries} up=*"
-        check(f"{status}", told, lambda: create(f"s{status}", 2))
-        if tries == 1:
-            check(f"{status} to a stream", told, lambda: stream(f"s{status}", 2))
-    wrong = differs("credential",
-                    "AuthenticationError 401 type=authentication_error message#* x1 up=*",
-                    "InternalServerError 502 type=api_error message#* x1 up=*")
-    check("401", wrong, lambda: create("s401", 2))
-    used_up = "PaymentRequiredError 402 type=billing_error message#* x1 up=*"
-    check("402", differs("account", used_up, used_up), lambda: create("s402", 2))
-    limited = "RateLimitError 429 type=rate_limit_error message#*"
-    check("429, no retries", f"{limited} x1 up=*", lambda: create("s429"))
-    check("429 with Retry-After", f"{limited} waited x3 up=*", lambda: create("s429-soon", 2),
-          wait_s=2)
+    checks.errors(TOLD, "InternalServerError 502 type=api_error", create)
+    for status in (status for status, tries in TRIES.items() if tries == 1):
+        told = f"{TOLD[status]} message#* x1 up=*"
+        check(f"{status} to a stream", told, lambda: stream(f"s{status}", 2))
     again = "end_turn text=* tokens=512+64 x2"
     check("429, then a stream", again, lambda: stream(f"s429-first-{FIRST}", 2), numbered=True)
 
@@ -190,23 +186,12 @@ def broken_streams():
 
 
 def own_errors():
-    def own(name, expected, call):
-        check(name, expected, call, only="through")
-
-    wrong = "AuthenticationError 401 type=authentication_error message#* x0 up=-"
-    unknown = "NotFoundError 404 type=not_found_error message#* x0 up=-"
-    other = "BadRequestError 400 type=invalid_request_error message#* x0 up=-"
-    own("wrong key", wrong, lambda: create("claude-haiku-4-5", key="wrong"))
-    spent = "PaymentRequiredError 402 type=* message#* x0 up=-"
+    own = checks.own
+    own("wrong key", f"{TOLD[401]} message#*", lambda: create("claude-haiku-4-5", key="wrong"))
+    spent = "PaymentRequiredError 402 type=* message#*"
     own("spent budget", spent, lambda: create("claude-haiku-4-5", 2, key=BROKE_KEY))
-    own("unknown model", unknown, lambda: create("nobody-serves-this", 2))
-    own("model of the other dialect", other, lambda: create("fast", 2))
-
-
-def slow():
-    limited = "RateLimitError 429 type=rate_limit_error message#* waited x2 up=*"
-    check("429 with Retry-After 7", limited, lambda: create("s429", 1), wait_s=7)
-    check("answer of 5 MiB", "end_turn text=* tokens=512+64 x1 up=*", lambda: create("big-5m"))
+    own("unknown model", f"{TOLD[404]} message#*", lambda: create("nobody-serves-this", 2))
+    own("model of the other dialect", f"{TOLD[400]} message#*", lambda: create("fast", 2))
 
 
 answers()
@@ -216,4 +201,4 @@ broken()
 broken_streams()
 own_errors()
 if ALL:
-    slow()
+    checks.slow(TOLD[429], "end_turn text=* tokens=512+64", create)

@@ -65,6 +65,54 @@ export function say(client, name, { expected, why = "" }, got) {
   process.stdout.write([client, name, SIDE, expected, got, why].join("\t") + "\n");
 }
 
+// Errors of a provider by status, and how often an SDK asks that tries again as it does by itself.
+export const TRIES = {
+  400: 1, 403: 1, 404: 1, 408: 3, 409: 3, 413: 1, 500: 3, 503: 3, 529: 3,
+};
+const RETRIED = { maxRetries: 2 };
+
+// The stand-in's list of models; the gateway's, of those that it serves by name.
+export async function checkModels(check, client) {
+  const listed = differs(
+    "list", "claude-haiku-4-5 ok x1 up=*", "claude-haiku-4-5 fast hang x0 up=-");
+  await check("models", listed, async () => {
+    const ids = [];
+    for await (const model of client.models.list()) ids.push(model.id);
+    return ids.sort().join(" ");
+  });
+}
+
+// Every error of a provider, by its status as the SDK tells it. What is wrong with the gateway's
+// credential or account is no fault of the caller's: it says so as `ours`, or in its own words.
+export async function checkErrors(check, told, ours, ask) {
+  for (const [status, tries] of Object.entries(TRIES)) {
+    await check(status, `${told[status]} message#* x${tries} up=*`,
+      () => ask(`s${status}`, RETRIED));
+  }
+  const wrong = differs("credential",
+    `${told[401]} message#* x1 up=*`, `${ours} message#* x1 up=*`);
+  await check("401", wrong, () => ask("s401", RETRIED));
+  const usedUp = `${told[402]} message#* x1 up=*`;
+  await check("402", differs("account", usedUp, usedUp), () => ask("s402", RETRIED));
+  const limited = `${told[429]} message#*`;
+  await check("429, no retries", `${limited} x1 up=*`, () => ask("s429"));
+  await check("429 with Retry-After", `${limited} waited x3 up=*`,
+    () => ask("s429-soon", RETRIED), { waitMs: 2000 });
+}
+
+// What only a gateway says, without asking anybody.
+export async function checkOwn(check, rows) {
+  for (const [name, expected, call] of rows) {
+    await check(name, `${expected} message#* x0 up=-`, call, { only: "through" });
+  }
+}
+
+export async function checkSlow(check, limited, whole, ask) {
+  await check("429 with Retry-After 7", `${limited} message#* waited x2 up=*`,
+    () => ask("s429", { maxRetries: 1 }), { waitMs: 7000 });
+  await check("answer of 5 MiB", `${whole} x1 up=*`, () => ask("big-5m"));
+}
+
 // The checks of one client; `told` tells of what it throws.
 export function checksOf(client, told) {
   return async (name, expected, call, { only, numbered, waitMs } = {}) => {

@@ -78,6 +78,16 @@ def differs(why, direct, through):
     return {"direct": direct, "through": through}[SIDE], why
 
 
+# Errors of a provider by status, and how often an SDK asks that tries again as it does by itself.
+TRIES = {400: 1, 403: 1, 404: 1, 408: 3, 409: 3, 413: 1, 500: 3, 503: 3, 529: 3}
+# The stand-in's list of models; the gateway's, of those that it serves by name.
+LISTED = differs("list", "claude-haiku-4-5 ok x1 up=*", "claude-haiku-4-5 fast hang x0 up=-")
+
+
+def ids_of(models):
+    return " ".join(sorted(model.id for model in models))
+
+
 class Checks:
     """The checks of one client. `error` is the class of what it raises, `told` tells of one."""
 
@@ -100,6 +110,32 @@ class Checks:
         if left:
             got += " left" if all_left(before + len(tally())) else " stays"
         print(self.client, name, SIDE, expected, got, why, sep="\t", flush=True)
+
+
+    def own(self, name, expected, call):
+        """What only a gateway says, without asking anybody."""
+        self.check(name, f"{expected} x0 up=-", call, only="through")
+
+    def errors(self, told, ours, ask):
+        """Every error of a provider, by its status as the SDK tells it. What is wrong with the
+        gateway's credential or account is no fault of the caller's: it says so as `ours`, or in
+        its own words."""
+        for status, tries in TRIES.items():
+            expected = f"{told[status]} message#* x{tries} up=*"
+            self.check(f"{status}", expected, lambda: ask(f"s{status}", 2))
+        wrong = differs("credential", f"{told[401]} message#* x1 up=*", f"{ours} message#* x1 up=*")
+        self.check("401", wrong, lambda: ask("s401", 2))
+        used_up = f"{told[402]} message#* x1 up=*"
+        self.check("402", differs("account", used_up, used_up), lambda: ask("s402", 2))
+        limited = f"{told[429]} message#*"
+        self.check("429, no retries", f"{limited} x1 up=*", lambda: ask("s429"))
+        self.check("429 with Retry-After", f"{limited} waited x3 up=*",
+                   lambda: ask("s429-soon", 2), wait_s=2)
+
+    def slow(self, limited, whole, ask):
+        self.check("429 with Retry-After 7", f"{limited} message#* waited x2 up=*",
+                   lambda: ask("s429", 1), wait_s=7)
+        self.check("answer of 5 MiB", f"{whole} x1 up=*", lambda: ask("big-5m"))
 
 
 def all_left(expected):

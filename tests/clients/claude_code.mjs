@@ -171,15 +171,23 @@ async function brokenStreams() {
     () => told("stream-err-first"));
 }
 
+// What it offers from then on: of the list whatever has its maker's name in it.
+function discovered() {
+  const cache = join(home, "config", "cache", "gateway-models.json");
+  return JSON.parse(readFileSync(cache, "utf8")).models.map(({ id }) => id).sort().join(" ");
+}
+
 async function discovery() {
   const more = { CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1" };
   const asked = "exit 0 turns=1 words=*";
   // The list and the first message are asked for at once, so they come in any order.
-  const both = differs("list", `${asked} asks for models, stream`, `${asked} asks for stream`);
+  const kept = "keeps claude-haiku-4-5";
+  const both = differs("list", `${asked} asks for models, stream ${kept}`,
+    `${asked} asks for stream ${kept}`);
   await check("model discovery", both, async () => {
     const [said, asks] = (await told(MODEL, { more })).split(/ x\d /);
     const forms = asks.split(" ").map((request) => request.replace(/:.*/, ""));
-    return `${said} asks for ${forms.sort().join(", ")}`;
+    return `${said} asks for ${forms.sort().join(", ")} keeps ${discovered()}`;
   });
   const burst = "exit 0 of a context: all of * counts answered";
   await check("burst of count_tokens", burst, async () => {

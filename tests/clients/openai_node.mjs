@@ -3,7 +3,8 @@
 
 import OpenAI from "openai";
 import {
-  ALL, BROKE_KEY, HELLO, LARGE, PIXEL, SHORT_MS, SIDE, checksOf, differs, digest, textOf,
+  ALL, BROKE_KEY, HELLO, LARGE, PIXEL, SHORT_MS, SIDE, checkErrors, checkModels, checkOwn,
+  checkSlow, checksOf, differs, digest, textOf,
 } from "./checks.mjs";
 
 // Each side asks for scenarios of its own that count requests.
@@ -76,12 +77,6 @@ async function stream(model, { tools, usage, leaveAfterMs, ...options } = {}) {
   return `${seen} tokens=${tokensOf(tokens)}${signal?.aborted ? " left" : ""}`;
 }
 
-async function models() {
-  const ids = [];
-  for await (const model of clientOf().models.list()) ids.push(model.id);
-  return ids.sort().join(" ");
-}
-
 async function answers() {
   const whole = "stop text=* tokens=512+64 x1 up=*";
   const image = [
@@ -97,7 +92,7 @@ async function answers() {
     const calls = Array.from({ length: 20 }, () => chat("slow-50"));
     return [...new Set(await Promise.all(calls))].join(", ");
   });
-  await check("models", differs("list", "claude-haiku-4-5 ok x1 up=*", "fast x0 up=-"), models);
+  await checkModels(check, clientOf());
 }
 
 async function tools() {
@@ -116,36 +111,28 @@ async function tools() {
     chat("ok", { messages: [...HELLO, ...GIVEN], ...asked }));
 }
 
+const TOLD = {
+  400: "BadRequestError 400 code=invalid_value",
+  401: "AuthenticationError 401 code=invalid_api_key",
+  402: "APIError 402 code=insufficient_funds",
+  403: "PermissionDeniedError 403 code=model_not_found",
+  404: "NotFoundError 404 code=model_not_found",
+  408: "APIError 408 code=request_timeout",
+  409: "ConflictError 409 code=conflict",
+  413: "APIError 413 code=request_too_large",
+  429: "RateLimitError 429 code=rate_limit_exceeded",
+  500: "InternalServerError 500 code=null",
+  503: "InternalServerError 503 code=overloaded",
+  529: "InternalServerError 529 code=null",
+};
+
 async function errors() {
   const retried = { maxRetries: 2 };
-  for (const [status, name, code, tries] of [
-    [400, "BadRequestError", "invalid_value", 1],
-    [403, "PermissionDeniedError", "model_not_found", 1],
-    [404, "NotFoundError", "model_not_found", 1],
-    [408, "APIError", "request_timeout", 3],
-    [409, "ConflictError", "conflict", 3],
-    [413, "APIError", "request_too_large", 1],
-    [500, "InternalServerError", null, 3],
-    [503, "InternalServerError", "overloaded", 3],
-    [529, "InternalServerError", null, 3],
-  ]) {
-    const told = `${name} ${status} code=${code} message#* x${tries} up=*`;
-    await check(`${status}`, told, () => chat(`s${status}`, retried));
-  }
-  const wrong = differs("credential",
-    "AuthenticationError 401 code=invalid_api_key message#* x1 up=*",
-    "InternalServerError 502 code=upstream_auth message#* x1 up=*");
-  await check("401", wrong, () => chat("s401", retried));
-  const usedUp = "APIError 402 code=insufficient_funds message#* x1 up=*";
-  await check("402", differs("account", usedUp, usedUp), () => chat("s402", retried));
-  const limited = "RateLimitError 429 code=rate_limit_exceeded message#*";
-  await check("429, no retries", `${limited} x1 up=*`, () => chat("s429"));
-  await check("429 with Retry-After", `${limited} waited x3 up=*`, () => chat("s429-soon", retried),
-    { waitMs: 2000 });
+  await checkErrors(check, TOLD, "InternalServerError 502 code=upstream_auth", chat);
   await check("429, then ok", "stop text=* tokens=512+64 x2",
     () => chat(`s429-first-${FIRST}`, retried), { numbered: true });
-  await check("503 to a stream", "InternalServerError 503 code=overloaded message#* x3",
-    () => stream("s503", retried), { numbered: true });
+  await check("503 to a stream", `${TOLD[503]} message#* x3`, () => stream("s503", retried),
+    { numbered: true });
 }
 
 async function broken() {
@@ -193,22 +180,12 @@ async function streams() {
     () => stream("stream-stall", { leaveAfterMs: SHORT_MS }), { numbered: true });
 }
 
-async function ownErrors() {
-  const only = { only: "through" };
-  await check("wrong key", "AuthenticationError 401 code=invalid_api_key message#* x0 up=-",
-    () => chat("ok", { apiKey: "wrong" }), only);
-  await check("spent budget", "APIError 402 code=budget_exceeded message#* x0 up=-",
-    () => chat("ok", { maxRetries: 2, apiKey: BROKE_KEY }), only);
-  await check("unknown model", "NotFoundError 404 code=model_not_found message#* x0 up=-",
-    () => chat("nobody-serves-this", { maxRetries: 2 }), only);
-}
-
-async function slow() {
-  await check("429 with Retry-After 7",
-    "RateLimitError 429 code=rate_limit_exceeded message#* waited x2 up=*",
-    () => chat("s429", { maxRetries: 1 }), { waitMs: 7000 });
-  await check("answer of 5 MiB", "stop text=* tokens=512+64 x1 up=*", () => chat("big-5m"));
-}
+const ownErrors = () => checkOwn(check, [
+  ["wrong key", TOLD[401], () => chat("ok", { apiKey: "wrong" })],
+  ["spent budget", "APIError 402 code=budget_exceeded",
+    () => chat("ok", { maxRetries: 2, apiKey: BROKE_KEY })],
+  ["unknown model", TOLD[404], () => chat("nobody-serves-this", { maxRetries: 2 })],
+]);
 
 await answers();
 await tools();
@@ -216,5 +193,5 @@ await errors();
 await broken();
 await streams();
 await ownErrors();
-if (ALL) await slow();
+if (ALL) await checkSlow(check, TOLD[429], "stop text=* tokens=512+64", chat);
 process.exit(0);

@@ -6,12 +6,16 @@
 # of the SDKs. The lines that COMMAND prints have client, check, side, expected (a pattern), got
 # and, where the sides may differ, the reason of differences.txt, with tabs between; they go into
 # $SCRATCH/NAME/results. A client that ends early has failed, whatever it printed.
+#
+# Where $CERTIFICATES names a folder it is the quick checks alone, through a gateway that speaks TLS
+# with a certificate that the folder's own CA has signed.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 name="$1"
 shift
 scratch="$SCRATCH/$name"
-readonly here name scratch
+certificates="${CERTIFICATES:-}"
+readonly here name scratch certificates
 mkdir -p "$scratch"
 
 # The example key of README.md, one that may spend a dollar, one that may spend nothing.
@@ -75,12 +79,16 @@ start_standin() {
 }
 
 write_config() {
+  local tls=""
+  [[ -z "$certificates" ]] ||
+    tls="tls = { cert_file = \"$certificates/cert.pem\", key_file = \"$certificates/key.pem\" }"
   cat >"$scratch/tollgate.toml" <<TOML
 state_dir = "$scratch/state"
 
 [listen]
 data = "127.0.0.1:$data_port"
 admin = "127.0.0.1:$admin_port"
+$tls
 
 # None of the pool's connections may end by age while a check counts those that end; a heartbeat
 # has to come before a client's patience of two seconds is over, and a client that closes its
@@ -111,7 +119,7 @@ name = "anthropic"
 kind = "anthropic"
 base_url = "http://$provider"
 credentials = [{ name = "main", key = "\${STANDIN_KEY}" }]
-models = ["claude-*", "cc-*", "ok*", "s4*", "s5*", "hang", "cut-*", "big-*", "stream-*"]
+models = ["claude-haiku-4-5", "claude-*", "cc-*", "ok*", "s4*", "s5*", "hang", "cut-*", "big-*", "stream-*"]
 
 [alias]
 fast = "standin/ok"
@@ -139,7 +147,7 @@ TOML
 
 # Ready, or gone.
 gateway_settled() {
-  ! kill -0 "$tollgate_pid" 2>/dev/null || fetch "http://127.0.0.1:$data_port/readyz"
+  ! kill -0 "$tollgate_pid" 2>/dev/null || fetch "http://127.0.0.1:$admin_port/readyz"
 }
 
 # A port can be taken between the look and the bind; then the next one is tried.
@@ -164,7 +172,7 @@ start_gateway() {
   exit 1
 }
 
-# Run in the background and waited for, so that a signal ends it at once.
+# checks SIDE BASE COMMAND…: run in the background and waited for, so that a signal ends it at once.
 checks() {
   local side="$1" base="$2"
   shift 2
@@ -184,8 +192,14 @@ checks() {
 : >"$scratch/results"
 start_standin
 start_gateway
-checks direct "http://$provider" "$@"
-checks through "http://127.0.0.1:$data_port" "$@"
+if [[ -z "$certificates" ]]; then
+  checks direct "http://$provider" "$@"
+  checks through "http://127.0.0.1:$data_port" "$@"
+else
+  ca="$certificates/ca.pem"
+  MODE=quick CA_FILE="$ca" SSL_CERT_FILE="$ca" NODE_EXTRA_CA_CERTS="$ca" \
+    checks through "https://127.0.0.1:$data_port" "$@"
+fi
 # A gateway that died on the way has failed, even if it was the last check that killed it.
 kill -0 "$tollgate_pid" 2>/dev/null ||
   printf '%s\tgateway\tthrough\tstill running\tgone\n' "$name" >>"$scratch/results"

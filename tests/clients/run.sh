@@ -3,7 +3,9 @@
 #
 # Each client makes its calls directly at a stand-in provider and through a gateway in front of
 # it. Every check demands its expected result of both, and the same of both unless it says why
-# not, with a reason of differences.txt. Prints one table; the exit code is 1 if any check failed.
+# not, with a reason of differences.txt. Curl and the SDKs make the quick checks over TLS too, with
+# a CA of this run that they are told of: rows whose client ends in -tls. Prints one table; the exit
+# code is 1 if any check failed.
 # Without paths it builds and takes the pair of target/release, if both are there, else of
 # target/debug. `all` adds Claude Code and what is large or waits for seconds. A client whose
 # language is missing is skipped, and the table says so.
@@ -72,6 +74,33 @@ skip() {
   echo "skipped: $1: $2"
 }
 
+# A CA, and a certificate of it for 127.0.0.1.
+certify() {
+  local folder="$scratch/certificates"
+  local new=(openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes)
+  command -v openssl >/dev/null || { echo "openssl is missing"; return 1; }
+  mkdir "$folder"
+  cat >"$folder/extensions" <<'EXTENSIONS'
+subjectAltName = IP:127.0.0.1
+basicConstraints = CA:FALSE
+authorityKeyIdentifier = keyid
+subjectKeyIdentifier = hash
+EXTENSIONS
+  "${new[@]}" -x509 -days 2 -subj "/CN=CA of this run" -addext keyUsage=critical,keyCertSign \
+    -keyout "$folder/ca.key" -out "$folder/ca.pem" &&
+    "${new[@]}" -subj /CN=127.0.0.1 -keyout "$folder/key.pem" -out "$folder/request" &&
+    openssl x509 -req -days 2 -in "$folder/request" -CA "$folder/ca.pem" \
+      -CAkey "$folder/ca.key" -CAcreateserial -extfile "$folder/extensions" \
+      -out "$folder/cert.pem"
+}
+
+# secured_client NAME COMMAND…: one that makes its quick checks over TLS too, if that is possible,
+# as NAME-tls.
+secured_client() {
+  client "$@"
+  [[ -z "$certificates" ]] || CERTIFICATES="$certificates" client "$1-tls" "${@:2}"
+}
+
 # client NAME COMMAND…: starts its checks beside what runs already.
 order=()
 client() {
@@ -111,15 +140,15 @@ install_node() {
 
 python_clients() {
   local python="$scratch/venv/bin/python"
-  client openai-python "$python" "$here/openai_python.py"
-  client anthropic-python "$python" "$here/anthropic_python.py"
+  secured_client openai-python "$python" "$here/openai_python.py"
+  secured_client anthropic-python "$python" "$here/anthropic_python.py"
   client docs-python env PATH="$scratch/venv/bin:$PATH" bash "$here/docs.sh" python
 }
 
 node_clients() {
   local packages="$scratch/packages" claude="$scratch/packages/node_modules/.bin/claude"
-  client openai-node node "$packages/openai_node.mjs"
-  client anthropic-node node "$packages/anthropic_node.mjs"
+  secured_client openai-node node "$packages/openai_node.mjs"
+  secured_client anthropic-node node "$packages/anthropic_node.mjs"
   client docs-node env PACKAGES="$packages" bash "$here/docs.sh" js
   [[ $mode == all ]] || return 0
   if "$claude" --version >"$scratch/claude.log" 2>&1; then
@@ -151,12 +180,29 @@ language() {
   fi
 }
 
+# The lines of a client. Over TLS it has not been asked directly again: what was got without
+# stands beside what was made with it.
+rows_of() {
+  local plain="$scratch/${1%-tls}/results" own="$scratch/$1/results"
+  [[ $1 == *-tls ]] || { cat "$own"; return; }
+  awk -F '\t' -v OFS='\t' '
+    NR == FNR { if ($3 == "direct") { row[++rows] = $1 FS $2; line[rows] = $0 } next }
+    { made[$1 FS $2] = 1; row[++rows] = $1 FS $2; line[rows] = $0 }
+    END {
+      for (at = 1; at <= rows; at++) if (row[at] in made) {
+        $0 = line[at]
+        $1 = $1 "-tls"
+        print
+      }
+    }' "$plain" "$own"
+}
+
 # One row a check. What was expected must have been seen, and the same on both sides, unless the
 # check expects one thing directly and another through the gateway, and names a listed reason.
 table() {
   local name
   for name in "${order[@]}"; do
-    cat "$scratch/$name/results"
+    rows_of "$name"
   done | awk -F '\t' -v reasons="$here/differences.txt" '
     function glob(pattern) {
       gsub(/[][().+^$|{}?\\]/, "\\\\&", pattern)
@@ -180,7 +226,7 @@ table() {
       if ($5 !~ glob($4)) wrong[row] = wrong[row] "\n    " $3 ": expected " $4 ", got " $5
     }
     END {
-      form = "%-16s | %-31s | %-62s | %-62s | %s\n"
+      form = "%-20s | %-31s | %-62s | %-62s | %s\n"
       printf form, "client", "check", "direct", "through", "verdict"
       for (at = 1; at <= rows; at++) {
         row = order[at]
@@ -204,7 +250,7 @@ table() {
       print "\nThe reasons of differences above:"
       for (reason in used) print "  " listed[reason]
       print ""
-      form = "%-16s | %5s | %16s | %12s | %6s\n"
+      form = "%-20s | %5s | %16s | %12s | %6s\n"
       printf form, "client", "same", "listed reason", "gateway only", "failed"
       for (at = 1; at <= rows; at++) {
         split(order[at], part, FS)
@@ -232,7 +278,13 @@ install_python &
 part_of[install-python]=$!
 install_node &
 part_of[install-node]=$!
-client curl bash "$here/curl.sh"
+certificates="$scratch/certificates"
+if ! certify >"$scratch/certify.log" 2>&1; then
+  certificates=""
+  order+=(tls)
+  skip tls "no certificate can be made: $(tail -1 "$scratch/certify.log" | head -c 200)"
+fi
+secured_client curl bash "$here/curl.sh"
 client docs-curl bash "$here/docs.sh" sh
 language python
 language node

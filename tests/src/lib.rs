@@ -14,6 +14,7 @@ pub mod answer;
 pub mod asked;
 pub mod books;
 pub mod corpus;
+pub mod counted;
 pub mod fields;
 pub mod outcome;
 pub mod scenario;

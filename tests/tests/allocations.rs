@@ -2,26 +2,15 @@
 
 #![cfg(test)]
 
-use bench::alloc::{Counts, counted};
-use gateway_tests::books::Books;
+use bench::alloc::Counts;
+use gateway_tests::counted::{Counted, PATIENCE, message};
 use loadtest::standin::{Config as Script, Standin};
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io::{self, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
-use store::slab::{Geometry, Slab};
-use tollgate::config::Env;
-use tollgate::control::keys;
-use tollgate::exchange::time::UnixMs;
-use tollgate::io::Io;
+use tollgate::config::{Config, Env};
 use tollgate::io::buffers::BUFFER_BYTES;
-use tollgate::io::listen::RingListener;
-use tollgate::io::ring::RingIo;
-use tollgate::io::runtime::{Choice, ShardRuntime};
-use tollgate::server::thread::{Setup, serve, shard};
-use tollgate::shard::mailbox::{Letter, Mailbox};
+use tollgate::io::runtime::Choice;
 
 #[global_allocator]
 static ALLOCATOR: bench::alloc::Counting = bench::alloc::Counting;
@@ -36,9 +25,6 @@ const CALLS: usize = 1_000;
 /// it is the connection's future (4,096 at most).
 const TASK_BYTES_MAX: u64 = 15 * 512;
 
-/// No answer of a test takes this long.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 struct NoWorld;
 
 impl Env for NoWorld {
@@ -51,7 +37,7 @@ impl Env for NoWorld {
     }
 }
 
-fn setup(upstream: SocketAddr, slab: Slab) -> Setup {
+fn config(upstream: SocketAddr) -> Config {
     let text = format!(
         "[[provider]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"http://{upstream}/v1\"\n\
          credentials = [{{ name = \"a\", key = \"${{K}}\" }}]\nmodels = [\"*\"]\n\
@@ -65,87 +51,16 @@ fn setup(upstream: SocketAddr, slab: Slab) -> Setup {
         "f3abf2a6cc4f00987743db5f544ba345b4899ae31f326d8ee9c4816de153c9e0"
     );
     let config = tollgate::config::parse("allocations.toml", &text, &NoWorld);
-    let config = config.unwrap_or_else(|e| panic!("{e}"));
-    Setup {
-        number: 0,
-        node: [1, 2, 3],
-        start: 0,
-        driver: Choice::Auto,
-        core: None,
-        snapshot: config.snapshot,
-        identity: None,
-        addresses: Arc::default(),
-        keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),
-        mailbox: Mailbox::default(),
-        counters: Arc::default(),
-        slab: Some(slab),
-        ledger: Arc::default(),
-        shards: 1,
-        records: None,
-    }
+    config.unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A shard on a thread of its own, which says what its thread has asked of the allocator.
-struct Counted {
-    at: SocketAddr,
-    ask: SyncSender<()>,
-    answers: Receiver<Counts>,
-    mailbox: Mailbox,
-    thread: Option<std::thread::JoinHandle<()>>,
-    _books: Books,
-}
-
-impl Counted {
-    /// `None` where the kernel refuses the driver.
-    fn start(choice: Choice, upstream: SocketAddr) -> Option<Counted> {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let at = listener.local_addr().unwrap();
-        // Enough slots for every call of the test: nobody frees any.
-        let (slab, books) = Books::open(Geometry::default());
-        let setup = setup(upstream, slab);
-        let mailbox = setup.mailbox.clone();
-        // Bounded ones allocate once, here.
-        let (ask, asked) = sync_channel(1);
-        let (answer, answers) = sync_channel(1);
-        // On a thread of its own: closing a ring interrupts the thread that made it.
-        std::thread::spawn(move || ShardRuntime::build(choice).is_ok())
-            .join()
-            .ok()
-            .filter(|ok| *ok)?;
-        let inbox = mailbox.clone();
-        let thread = std::thread::spawn(move || {
-            let mut runtime = ShardRuntime::build(choice).unwrap();
-            runtime.block_on(async {
-                let listener = RingListener::from_std(listener).unwrap();
-                RingIo.spawn(report(asked, answer));
-                serve(shard(RingIo, setup), listener, inbox).await;
-            });
-        });
-        Some(Counted { at, ask, answers, mailbox, thread: Some(thread), _books: books })
+/// `None` where the kernel refuses the driver.
+fn counted(choice: Choice, upstream: SocketAddr) -> Option<Counted> {
+    let counted = Counted::start(choice, &config(upstream));
+    if counted.is_none() {
+        eprintln!("{choice:?}: the kernel refuses it, not counted");
     }
-
-    fn counts(&self) -> Counts {
-        self.ask.send(()).unwrap();
-        self.answers.recv_timeout(PATIENCE).unwrap()
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let _ = self.mailbox.send(Letter::Drain);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-async fn report(asked: Receiver<()>, answer: SyncSender<Counts>) {
-    loop {
-        RingIo.tick().await;
-        while asked.try_recv().is_ok() {
-            let _ = answer.send(counted());
-        }
-    }
+    counted
 }
 
 /// One kind of call on a connection that lives on.
@@ -189,51 +104,31 @@ fn streamed(call: Call) -> Call {
 }
 
 /// Sends the call and reads its answer to the last byte.
-fn exchange(stream: &mut TcpStream, call: &Call, buffer: &mut Vec<u8>) {
+fn exchange(stream: &mut TcpStream, call: &Call) {
     stream.write_all(call.head.as_bytes()).unwrap();
     stream.write_all(&call.body).unwrap();
-    buffer.clear();
-    let mut piece = vec![0; 64 * 1024];
-    loop {
-        let n = stream.read(&mut piece).unwrap();
-        assert_ne!(n, 0, "{}: the connection ended", call.name);
-        buffer.extend_from_slice(&piece[..n]);
-        let Some(end) = buffer.windows(4).position(|w| w == b"\r\n\r\n") else { continue };
-        let head = std::str::from_utf8(&buffer[..end]).unwrap();
-        assert!(head.starts_with(call.status), "{}: {head}", call.name);
-        let Some(length) = head.lines().find_map(|l| l.strip_prefix("content-length:")) else {
-            assert!(head.contains("transfer-encoding: chunked"), "{}: {head}", call.name);
-            if buffer.ends_with(b"\r\n0\r\n\r\n") {
-                return;
-            }
-            continue;
-        };
-        if buffer.len() == end + 4 + length.trim().parse::<usize>().unwrap() {
-            return;
-        }
-    }
+    let answer = message(stream).unwrap_or_else(|| panic!("{}: the connection ended", call.name));
+    let head = String::from_utf8_lossy(&answer[..answer.len().min(500)]);
+    assert!(head.starts_with(call.status), "{}: {head}", call.name);
 }
 
 fn measure(shard: &Counted, call: &Call, calls: usize) -> Counts {
     let mut stream = TcpStream::connect(shard.at).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_nodelay(true).unwrap();
-    let mut buffer = Vec::new();
     for _ in 0..WARM_UP.min(calls) {
-        exchange(&mut stream, call, &mut buffer);
+        exchange(&mut stream, call);
     }
     let before = shard.counts();
     for _ in 0..calls {
-        exchange(&mut stream, call, &mut buffer);
+        exchange(&mut stream, call);
     }
     shard.counts().since(before)
 }
 
 fn steady(choice: Choice) {
     let standin = Standin::start(Script { entries_max: 0, ..Script::default() }).unwrap();
-    let Some(shard) = Counted::start(choice, standin.addr()) else {
-        return eprintln!("{choice:?}: the kernel refuses it, not counted");
-    };
+    let Some(shard) = counted(choice, standin.addr()) else { return };
     let kinds = [
         call("2 KB native", "ok", 1_900, "HTTP/1.1 200"),
         call("2 KB through an alias", "fast", 1_900, "HTTP/1.1 200"),
@@ -288,7 +183,7 @@ fn hang(shard: &Counted, standin: &Standin, half_closed: bool, calls: usize) -> 
 /// Bytes that a call takes which waits for its first byte, its connection and its task included.
 fn waiting(choice: Choice, half_closed: bool) -> Option<u64> {
     let standin = Standin::start(Script::default()).unwrap();
-    let shard = Counted::start(choice, standin.addr())?;
+    let shard = counted(choice, standin.addr())?;
     let _warm = hang(&shard, &standin, half_closed, CALLS / 50);
     let before = shard.counts();
     let _hanging = hang(&shard, &standin, half_closed, CALLS / 50);

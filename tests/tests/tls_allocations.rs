@@ -4,26 +4,13 @@
 
 #![cfg(test)]
 
-use bench::alloc::{Counts, counted};
-use gateway_tests::books::Books;
+use gateway_tests::counted::{Counted, PATIENCE, message};
 use gateway_tests::secured::{NAMES, Papers};
 use gateway_tests::setting;
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
-use store::slab::{Geometry, Slab};
-use tollgate::control::keys;
-use tollgate::exchange::time::UnixMs;
-use tollgate::io::Io;
-use tollgate::io::listen::RingListener;
-use tollgate::io::ring::RingIo;
-use tollgate::io::runtime::{Choice, ShardRuntime};
-use tollgate::observe::counters::Counters;
-use tollgate::server::thread::{Setup, serve, shard};
-use tollgate::shard::mailbox::{Letter, Mailbox};
+use tollgate::io::runtime::Choice;
 
 #[global_allocator]
 static ALLOCATOR: bench::alloc::Counting = bench::alloc::Counting;
@@ -37,9 +24,6 @@ const WAITING: usize = 20;
 
 /// Ticks until a shard has to have come to rest: a minute.
 const TICKS_MAX: u32 = 600;
-
-/// No answer of a test takes this long.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Events of the streamed answer; each is a record of its own.
 const EVENTS: usize = 100;
@@ -103,114 +87,20 @@ const EVENT: &str = concat!(
     "\n\n"
 );
 
-/// One message with a length, whole.
-fn message(stream: &mut impl Read) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut piece = vec![0; 64 * 1024];
-    loop {
-        let count = stream.read(&mut piece).ok().filter(|count| *count > 0)?;
-        bytes.extend_from_slice(&piece[..count]);
-        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
-        let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
-        if head.contains("transfer-encoding: chunked") {
-            if bytes.ends_with(b"0\r\n\r\n") {
-                return Some(bytes);
-            }
-            continue;
-        }
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-        if bytes.len() == end + 4 + length?.trim().parse::<usize>().ok()? {
-            return Some(bytes);
-        }
-    }
-}
-
 // === the shard ===
 
-fn setup(upstream: SocketAddr, slab: Slab) -> Setup {
+fn started(upstream: SocketAddr) -> Counted {
     let config = setting::config_of(upstream, &[], "", true);
-    Setup {
-        number: 0,
-        node: [1, 2, 3],
-        start: 0,
-        driver: Choice::Auto,
-        core: None,
-        snapshot: config.snapshot,
-        identity: config.listen_tls.map(|listen| listen.papers.tls),
-        addresses: Arc::default(),
-        keys: Arc::new(keys::declared(&config.keys, UnixMs(0))),
-        mailbox: Mailbox::default(),
-        counters: Arc::default(),
-        slab: Some(slab),
-        ledger: Arc::default(),
-        shards: 1,
-        records: None,
-    }
+    Counted::start(Choice::Auto, &config).expect("one of the drivers is there")
 }
 
-/// A shard on a thread of its own, which says what its thread has asked of the allocator.
-struct Counted {
-    at: SocketAddr,
-    ask: SyncSender<()>,
-    answers: Receiver<Counts>,
-    counters: Arc<Counters>,
-    mailbox: Mailbox,
-    thread: Option<std::thread::JoinHandle<()>>,
-    _books: Books,
-}
-
-impl Counted {
-    fn start(upstream: SocketAddr) -> Counted {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let at = listener.local_addr().unwrap();
-        let (slab, books) = Books::open(Geometry::default());
-        let setup = setup(upstream, slab);
-        let counters = setup.counters.clone();
-        let (mailbox, inbox) = (setup.mailbox.clone(), setup.mailbox.clone());
-        let (ask, asked) = sync_channel(1);
-        let (answer, answers) = sync_channel(1);
-        let thread = std::thread::spawn(move || {
-            let mut runtime = ShardRuntime::build(Choice::Auto).unwrap();
-            runtime.block_on(async {
-                let listener = RingListener::from_std(listener).unwrap();
-                RingIo.spawn(report(asked, answer));
-                serve(shard(RingIo, setup), listener, inbox).await;
-            });
-        });
-        Counted { at, ask, answers, counters, mailbox, thread: Some(thread), _books: books }
-    }
-
-    fn counts(&self) -> Counts {
-        self.ask.send(()).unwrap();
-        self.answers.recv_timeout(PATIENCE).unwrap()
-    }
-
-    fn dial(&self) -> Secured<ClientConnection> {
-        let stream = TcpStream::connect(self.at).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        let name = NAMES[0].try_into().unwrap();
-        let session = ClientConnection::new(Papers::usual().client(), name).unwrap();
-        StreamOwned::new(session, stream)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let _ = self.mailbox.send(Letter::Drain);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-async fn report(asked: Receiver<()>, answer: SyncSender<Counts>) {
-    loop {
-        RingIo.tick().await;
-        while asked.try_recv().is_ok() {
-            let _ = answer.send(counted());
-        }
-    }
+fn dial(shard: &Counted) -> Secured<ClientConnection> {
+    let stream = TcpStream::connect(shard.at).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    let name = NAMES[0].try_into().unwrap();
+    let session = ClientConnection::new(Papers::usual().client(), name).unwrap();
+    StreamOwned::new(session, stream)
 }
 
 // === the calls ===
@@ -237,7 +127,7 @@ impl Call {
 }
 
 fn measure(shard: &Counted, call: &Call) -> f64 {
-    let mut stream = shard.dial();
+    let mut stream = dial(shard);
     let request = call.request();
     let mut exchange = || {
         stream.write_all(&request).unwrap();
@@ -255,7 +145,7 @@ fn measure(shard: &Counted, call: &Call) -> f64 {
 
 #[test]
 fn a_record_is_one_allocation_and_nothing_else_is() {
-    let shard = Counted::start(upstream());
+    let shard = started(upstream());
     let small = Call { name: "2 KB", model: "small", more: "", padding: 1_900, records: 4 };
     let kinds = [
         Call { name: "an answer of 64 KB", model: "big", records: 2 + 5 + 5 + 1, ..small },
@@ -280,10 +170,10 @@ fn a_record_is_one_allocation_and_nothing_else_is() {
 /// As over TCP: a buffer for each read that waits, and the request.
 #[test]
 fn a_call_that_waits_holds_no_buffer_more_than_a_plain_one() {
-    let shard = Counted::start(upstream());
+    let shard = started(upstream());
     let call = Call { name: "hang", model: "hang", more: "", padding: 1_900, records: 0 };
     let hang = |_| {
-        let mut stream = shard.dial();
+        let mut stream = dial(&shard);
         stream.write_all(&call.request()).unwrap();
         stream
     };

@@ -50,8 +50,10 @@ pub enum HeadError {
     LengthWithEncoding,
     /// More than one `Transfer-Encoding`.
     EncodingRepeated,
-    /// A transfer coding other than `chunked` alone.
+    /// `chunked`, and only it, last, but codings before it that nobody here knows.
     EncodingUnsupported,
+    /// Transfer codings of which `chunked` is not the last, or not once: the body has no known end.
+    EncodingMalformed,
     /// `Transfer-Encoding` in HTTP/1.0, which does not know it.
     EncodingInHttp10,
     /// `Connection` lists a field that decides framing or routing.
@@ -82,6 +84,7 @@ impl HeadError {
             | Self::LengthMalformed
             | Self::LengthRepeated
             | Self::LengthWithEncoding
+            | Self::EncodingMalformed
             | Self::EncodingRepeated
             | Self::EncodingInHttp10
             | Self::ConnectionListsFraming => 400,
@@ -115,6 +118,7 @@ impl HeadError {
             Self::LengthWithEncoding => "Content-Length beside Transfer-Encoding",
             Self::EncodingRepeated => "Transfer-Encoding is given more than once",
             Self::EncodingUnsupported => "transfer coding not supported",
+            Self::EncodingMalformed => "Transfer-Encoding does not end in chunked",
             Self::EncodingInHttp10 => "Transfer-Encoding in a version that does not know it",
             Self::ConnectionListsFraming => "Connection lists a framing or routing field",
         }

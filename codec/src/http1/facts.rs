@@ -6,7 +6,7 @@
 
 use super::HeadError;
 use super::authority::is_authority;
-use super::bytes::is_name;
+use super::bytes::{is_name, is_token};
 use super::connection::Options;
 
 /// How the body behind a head is delimited.
@@ -141,8 +141,8 @@ impl Facts {
         if self.minor == 0 {
             return Err(HeadError::EncodingInHttp10);
         }
-        if !value.eq_ignore_ascii_case(b"chunked") {
-            return Err(HeadError::EncodingUnsupported);
+        if !value.eq_ignore_ascii_case(CHUNKED) {
+            return Err(other_encoding(value));
         }
         self.chunked = true;
         Ok(())
@@ -194,6 +194,23 @@ fn length(value: &[u8]) -> Option<u64> {
         sum = sum * 10 + u64::from(digit);
     }
     Some(sum)
+}
+
+/// The one transfer coding that is read.
+const CHUNKED: &[u8] = b"chunked";
+
+/// What is wrong with codings that are not `chunked` alone. Only a list that ends in it says where
+/// the body ends; of one that does not nobody may guess.
+fn other_encoding(value: &[u8]) -> HeadError {
+    let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let last = codings.next_back().unwrap_or_default();
+    let known = |coding: &[u8]| coding.eq_ignore_ascii_case(CHUNKED);
+    let token = |coding: &[u8]| !coding.is_empty() && coding.iter().copied().all(is_token);
+    if known(last) && codings.all(|coding| token(coding) && !known(coding)) {
+        HeadError::EncodingUnsupported
+    } else {
+        HeadError::EncodingMalformed
+    }
 }
 
 #[cfg(test)]

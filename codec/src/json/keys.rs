@@ -74,7 +74,7 @@ request_keys! {
     N "n" true "How many answers are asked for.";
     System "system" false "Text that is counted.";
     Tools "tools" false "Text that is counted.";
-    Functions "functions" false "The older spelling of tools.";
+    Functions "functions" false "The older spelling of tools; counted like them.";
     Input "input" false "Text that is counted.";
     User "user" false "A hint who asks.";
     PromptCacheKey "prompt_cache_key" false "A session hint.";
@@ -108,7 +108,7 @@ impl RequestKey {
 
     /// Whether strings below this top-level key are counted as text (DESIGN §16.11).
     pub(super) fn is_counted(self) -> bool {
-        matches!(self, Self::Messages | Self::System | Self::Tools | Self::Input)
+        matches!(self, Self::Messages | Self::System | Self::Tools | Self::Functions | Self::Input)
     }
 
     /// The key of this spelling inside the object under the top-level key `parent`.

@@ -95,7 +95,7 @@ pub struct IncludeUsage {
 }
 
 /// Counters for the estimate of DESIGN §16.11: string values under `messages`, `system`,
-/// `tools` and `input`, escapes as written, keys excluded.
+/// `tools` (or `functions`, their older form) and `input`, escapes as written, keys excluded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextEstimate {
     /// Bytes below 0x80.

@@ -140,10 +140,11 @@ fn the_estimate_counts_text_and_items() {
     let body = r#"{"model":"mmmm","system":"äb","messages":[
         {"role":"user","content":[{"type":"text","text":"a\n"},
         {"type":"image_url","image_url":{"url":"https://x"}},{"image_url":"data:x"},
-        "data:zz",{"data":["plain"]}]}],"tools":[{"url":{"a":"b"}}],"other":"not counted"}"#;
+        "data:zz",{"data":["plain"]}]}],"tools":[{"url":{"a":"b"}}],"functions":[{"name":"fff"}],
+        "function_call":{"name":"not counted"},"other":"not counted"}"#;
     let estimate = scan(body).unwrap().estimate;
-    // b user text a\n image_url plain b
-    assert_eq!(estimate.ascii, 1 + 4 + 4 + 3 + 9 + 5 + 1);
+    // b user text a\n image_url plain b fff
+    assert_eq!(estimate.ascii, 1 + 4 + 4 + 3 + 9 + 5 + 1 + 3);
     assert_eq!(estimate.non_ascii, 2);
     assert_eq!(estimate.items, 3);
 }

@@ -139,7 +139,7 @@ pub(super) const SERIES: &[Series] = &[
     series("tollgate_records_lost_total", Counter,
         "Records that were to be printed and found no room.", Sum(|c| c.records_lost.get())),
     series("tollgate_log_lines_lost_total", Counter,
-        "Lines of the access log and of the standard error that nobody took in time.",
+        "Lines of the access log and of the standard error that were not written.",
         Node(|w| w.lines_lost.load(Relaxed))),
     series("tollgate_slots", Gauge,
         "Slots of all slabs by state, as of the last second.", Table(slots)),

@@ -263,15 +263,10 @@ fn lines(key: &Value) -> Vec<String> {
     }
     let settled = &key["settled"];
     let (cost, upstream) = (text(&settled["cost"]), text(&settled["upstream_cost"]));
-    // The sums of a key do not keep its refusals apart; the log does.
-    let records = counted(settled["exchanges"].as_u64().unwrap_or_default(), "call");
-    let key = text(&key["key"]);
-    let apart = format!(
-        "a running node's are up to a second old; \
-         `tollgate ledger sum --key {key}` tells the refused ones apart"
-    );
-    rows.push(("settled", format!("{records} served or refused, {cost}, {upstream} upstream")));
-    rows.push(("", apart));
+    let count = |what: &str| settled[what].as_u64().unwrap_or_default();
+    let (calls, refusals) = (count("exchanges"), count("refusals"));
+    let (calls, refusals) = (counted(calls, "call"), counted(refusals, "refusal"));
+    rows.push(("settled", format!("{calls}, {cost}, {upstream} upstream; {refusals}")));
     rows.iter().map(|(word, value)| format!("{word:<WORDS$}{value}")).collect()
 }
 

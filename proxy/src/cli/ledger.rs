@@ -11,10 +11,12 @@ use crate::exchange::ids::RequestId;
 use crate::exchange::rfc3339;
 use crate::exchange::time::UnixMs;
 use clap::{Args, Subcommand};
+use codec::trace_context::{self, Trace};
 use serde_json::Value;
+use std::fmt;
 use std::time::Duration;
 use store::ending::Ending;
-use store::record::{Head, Settled};
+use store::record::{Head, Record, Settled};
 
 mod amounts;
 mod show;
@@ -45,13 +47,14 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// Everything about one request, in plain words
+    /// Everything about a request, or about those of a trace, in plain words
     Show {
         #[command(flatten)]
         place: Place,
-        /// Its id, as in x-tollgate-request-id
-        request: String,
-        /// One JSON object
+        /// Its id, as in x-tollgate-request-id; or a trace's, as in traceparent
+        #[arg(value_name = "REQUEST|TRACE")]
+        asked: String,
+        /// One JSON object for each
         #[arg(long)]
         json: bool,
     },
@@ -103,7 +106,7 @@ struct Filter {
 pub(super) fn run(arguments: &Arguments) -> u8 {
     let done = match &arguments.what {
         What::Tail { place, wanted, lines, json } => tail(place, wanted, *lines, *json),
-        What::Show { place, request, json } => show(place, request, *json),
+        What::Show { place, asked, json } => show(place, asked, *json),
         What::Sum { place, wanted, by, json } => sums(place, wanted, *by, *json),
         What::Verify { place, json } => return verify::run(place, *json),
     };
@@ -136,21 +139,30 @@ fn tail(place: &Place, wanted: &Wanted, lines: usize, json: bool) -> Result<u8, 
     Ok(EXIT_OK)
 }
 
-fn show(place: &Place, request: &str, json: bool) -> Result<u8, Failure> {
+fn show(place: &Place, asked: &str, json: bool) -> Result<u8, Failure> {
     let home = place.home()?;
-    let id = RequestId::parse(request).ok_or("a request id is tgr_ and 32 letters from a to p")?;
+    let asked = Asked::read(asked)?;
     let names = home.names(&home.known(None)?);
-    let found = store::query::find(&home.log, home.node, id.0);
-    let Some(entry) = found.map_err(damaged)? else {
+    let mut found = 0_usize;
+    let scanned = store::query::scan(&home.log, home.node, 1, |seq, _, record| {
+        if !asked.takes(record) {
+            return true;
+        }
+        if json {
+            output::say(&show::json(seq, record, &names).to_string());
+        } else {
+            let space = (found > 0).then(String::new);
+            let rows = show::rows(seq, record, &names);
+            space.iter().chain(&rows).for_each(|line| output::say(line));
+        }
+        found += 1;
+        asked.has_more()
+    });
+    scanned.map_err(damaged)?;
+    if found == 0 {
         let why = "not in the log: under way, not settled yet, refused unknown, or another node's";
-        output::tell(&format!("tollgate: {id} is {why}"));
+        output::tell(&format!("tollgate: {asked} is {why}"));
         return Ok(EXIT_FAILED);
-    };
-    let record = entry.record().map_err(damaged)?;
-    if json {
-        output::say(&show::json(entry.seq, &record, &names).to_string());
-    } else {
-        show::rows(entry.seq, &record, &names).iter().for_each(|line| output::say(line));
     }
     Ok(EXIT_OK)
 }
@@ -192,6 +204,46 @@ impl Filter {
         self.key.is_none_or(|key| head.key_id == key)
             && self.ending.is_none_or(|ending| head.ending == ending)
             && head.closed_unix_ms >= self.since
+    }
+}
+
+/// What `show` is asked for.
+#[derive(Clone, Copy)]
+enum Asked {
+    Request(RequestId),
+    Trace([u8; 16]),
+}
+
+impl Asked {
+    /// A request's id; a trace's, alone or in the whole value of `traceparent`.
+    fn read(text: &str) -> Result<Asked, &'static str> {
+        if let Some(id) = RequestId::parse(text) {
+            return Ok(Asked::Request(id));
+        }
+        let whole = || Trace::parse(text.as_bytes()).map(|trace| trace.id);
+        let trace = trace_context::id(text.as_bytes()).or_else(whole).map(Asked::Trace);
+        trace.ok_or("a request id is tgr_ and 32 letters from a to p, a trace id 32 hex digits")
+    }
+
+    fn takes(self, record: &Record<'_>) -> bool {
+        match self {
+            Asked::Request(id) => record.head.request_id == id.0,
+            Asked::Trace(id) => record.tail.trace_id == Some(id),
+        }
+    }
+
+    /// Whether there can be more than one record of it.
+    fn has_more(self) -> bool {
+        matches!(self, Asked::Trace(_))
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Asked::Request(id) => id.fmt(f),
+            Asked::Trace(id) => write!(f, "trace {}", receipt::trace(*id)),
+        }
     }
 }
 

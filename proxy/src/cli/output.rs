@@ -3,9 +3,13 @@
 //! Results go to the output, what is told about them to the error. A pipe that nobody reads any
 //! more is not a failure of the command. A process that serves does not wait for whoever reads the
 //! error either: from [`tell_beside`] on a thread of its own writes the lines, [`WAITING_MAX`] of
-//! them wait for it, and what finds no room is counted and gone.
+//! them wait for it. What finds no room, or cannot be written, is counted and gone. A panic is told
+//! the same way: it may be a shard's, which goes on.
 
+use std::any::Any;
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
+use std::panic::{Location, PanicHookInfo};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, OnceLock};
@@ -38,17 +42,22 @@ static TELLER: OnceLock<Teller> = OnceLock::new();
 // === impl Teller ===
 
 impl Teller {
-    /// Starts it. Lines that find no room are counted in `lost`.
-    fn start(lost: Arc<AtomicU64>, emit: impl Fn(&str) + Send + 'static) -> io::Result<Teller> {
+    /// Starts it. Lines that find no room, or that `emit` cannot write, are counted in `lost`.
+    fn start(
+        lost: Arc<AtomicU64>,
+        emit: impl Fn(&str) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<Teller> {
         // One place more, which no line takes: the end finds it free.
         let (told, coming) = mpsc::sync_channel(WAITING_MAX + 1);
         let waiting = Arc::new(AtomicUsize::new(0));
-        let left = waiting.clone();
+        let (left, unwritten) = (waiting.clone(), lost.clone());
         std::thread::Builder::new().name("teller".to_owned()).spawn(move || {
             for told in coming {
                 match told {
                     Told::Line(line) => {
-                        emit(&line);
+                        if emit(&line).is_err() {
+                            unwritten.fetch_add(1, Ordering::Relaxed);
+                        }
                         left.fetch_sub(1, Ordering::AcqRel);
                     }
                     Told::Last(ended) => drop(ended),
@@ -86,6 +95,28 @@ pub fn tell_beside(lost: Arc<AtomicU64>) -> io::Result<()> {
     Ok(())
 }
 
+/// From now on a panic is a line as any other.
+pub fn tell_panics() {
+    std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
+        let thread = std::thread::current();
+        let (name, at) = (thread.name().unwrap_or("?"), panic.location());
+        tell(&of_panic(name, at, panic.payload()));
+        let way = Backtrace::capture();
+        if way.status() == BacktraceStatus::Captured {
+            tell(&way.to_string());
+        }
+    }));
+}
+
+/// Where it was, and its words if they are ours: what was formatted may have something of a client
+/// in it.
+fn of_panic(thread: &str, at: Option<&Location<'_>>, payload: &(dyn Any + Send)) -> String {
+    let at = at.map_or_else(|| "?".to_owned(), Location::to_string);
+    let words = payload.downcast_ref::<&'static str>().copied();
+    let words = words.map(|words| format!(": {words}")).unwrap_or_default();
+    format!("error       panic thread={thread} at={at}{words}")
+}
+
 /// What was told is written, if somebody reads it: for the end of the process.
 pub fn last() {
     if let Some(teller) = TELLER.get() {
@@ -109,18 +140,31 @@ pub fn say(line: &str) {
 pub fn tell(line: &str) {
     match TELLER.get() {
         Some(teller) => teller.offer(line),
-        None => tell_now(line),
+        None => {
+            // A reader that is gone has heard enough.
+            let _ = tell_now(line);
+        }
     }
 }
 
-fn tell_now(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+fn tell_now(line: &str) -> io::Result<()> {
+    // In one piece: a line that cannot be written leaves no half of it before the next.
+    io::stderr().lock().write_all(format!("{line}\n").as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_panic_is_told_in_our_words_alone() {
+        let here = Location::caller();
+        let said = of_panic("shard-0", Some(here), &"a defect");
+        assert_eq!(said, format!("error       panic thread=shard-0 at={here}: a defect"));
+        let formatted = "what a client sent".to_owned();
+        assert_eq!(of_panic("w", None, &formatted), "error       panic thread=w at=?");
+    }
 
     #[test]
     fn who_tells_waits_for_no_reader_and_the_end_waits_only_so_long() {
@@ -130,7 +174,7 @@ mod tests {
         let teller = Teller::start(lost.clone(), move |line| {
             // Ends once nobody holds it any more.
             let _ = held.recv();
-            let _ = said.send(line.to_owned());
+            said.send(line.to_owned()).map_err(io::Error::other)
         });
         let teller = teller.unwrap();
         for number in 0..WAITING_MAX + 11 {
@@ -145,5 +189,19 @@ mod tests {
         let lines: Vec<String> = told.iter().take(WAITING_MAX + 11 - gone).collect();
         let wanted = (0..WAITING_MAX + 11 - gone).map(|number| number.to_string());
         assert_eq!(lines, wanted.collect::<Vec<_>>(), "in order, the first of them");
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_written_is_lost_and_the_next_one_is_tried() {
+        let lost = Arc::new(AtomicU64::new(0));
+        let (said, told) = channel();
+        let full = move |line: &str| match line {
+            "full" => Err(io::ErrorKind::StorageFull.into()),
+            line => said.send(line.to_owned()).map_err(io::Error::other),
+        };
+        let teller = Teller::start(lost.clone(), full).unwrap();
+        ["full", "full", "free"].into_iter().for_each(|line| teller.offer(line));
+        assert_eq!(told.recv().unwrap(), "free");
+        assert_eq!(lost.load(Ordering::Relaxed), 2);
     }
 }

@@ -96,6 +96,7 @@ async fn control(
     let mut watched = Watched::new(node.counters.clone(), clock::now().wall.0);
     // From here on who tells something waits for no reader.
     output::tell_beside(watched.lines_lost().clone())?;
+    output::tell_panics();
     // Until here a signal did what it does by default: nothing was promised to anybody.
     let signals = Signals::install()?;
     if let Some(books) = &node.books {
@@ -116,10 +117,11 @@ async fn control(
     follow_certificates(config, &node)?;
     let first = told::first_key(&node, clock::now().wall).map_err(io::Error::other)?;
     told::start(config, &node, limit, admin_address);
-    if let Some(text) = first {
-        told::tell_first_key(&text, output_is_taken);
-    }
+    let told = first.and_then(|text| told::tell_first_key(&text, output_is_taken));
     let code = stopping::until(node, &watched, signals, printer, &config.snapshot.deadlines).await;
+    if told.is_some_and(|told| !told.is_finished()) {
+        told::first_key_is_lost();
+    }
     // Asked before its end, the desk removes its socket.
     desk.inspect(JoinHandle::abort);
     Ok(code)

@@ -21,7 +21,15 @@ pub(super) fn ask(
     body: &str,
 ) -> Result<Option<Answer>, String> {
     let socket = state_dir.join("admin.sock");
-    let failed = |error: std::io::Error| format!("{}: {error}", socket.display());
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => format!(
+            "{}: no answer within {} s: too many ask, or the disk is slow; whether it was done is \
+             not known",
+            socket.display(),
+            PATIENCE.as_secs(),
+        ),
+        _ => format!("{}: {error}", socket.display()),
+    };
     let mut stream = match UnixStream::connect(&socket) {
         Ok(stream) => stream,
         Err(error)

@@ -66,6 +66,15 @@ enum Settled {
     Told(Balances),
 }
 
+/// What was settled on a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfKey {
+    /// All of it, refusals among it.
+    pub all: Total,
+    /// How many of them were refused.
+    pub refusals: u64,
+}
+
 // === impl Keys ===
 
 impl Keys {
@@ -194,11 +203,13 @@ impl Keys {
     }
 
     /// What was settled on a key, as of the last second.
-    pub fn settled(&self, id: u64) -> Result<Total, KeyFault> {
-        Ok(match &self.settled {
-            Settled::Kept => self.state.total(Account::key(id))?,
-            Settled::Told(balances) => balances.total(Account::key(id)),
-        })
+    pub fn settled(&self, id: u64) -> Result<OfKey, KeyFault> {
+        let of = |account| match &self.settled {
+            Settled::Kept => self.state.total(account),
+            Settled::Told(balances) => Ok(balances.total(account)),
+        };
+        let (all, refused) = (of(Account::key(id))?, of(Account::refusals(id))?);
+        Ok(OfKey { all, refusals: refused.exchanges })
     }
 
     /// Prepares the next window of every budget in time; for an hour at the least.

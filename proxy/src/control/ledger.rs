@@ -80,8 +80,6 @@ pub struct Opened {
     pub start: u32,
     /// Keys and checkpoint.
     pub state: Arc<State>,
-    /// What was settled on each account up to now.
-    pub balances: Balances,
     /// A slab for each shard, in order.
     pub slabs: Vec<Slab>,
     /// What was found.
@@ -122,7 +120,6 @@ pub fn open(options: &Options) -> Result<Opened, LedgerError> {
     let Left { recovered, live, lost } = places.settle(&mut appender, options.orphans, now)?;
     let start = state.start(appender.start_max()).map_err(&state_failed)?;
     let made = places.make(&mut appender, options, start)?;
-    let balances = appender.balances().clone();
     let mut keeper = Keeper::new(appender, state.clone(), options.orphans, options.clock);
     let mut found = Found {
         replayed: log.replayed,
@@ -145,7 +142,7 @@ pub fn open(options: &Options) -> Result<Opened, LedgerError> {
     keeper.gauges.slabs_unlocked.store(found.unlocked as u64, Relaxed);
     keeper.checkpoint().map_err(&state_failed)?;
     let ledger = Ledger { home, keeper, disk, log_path, segment_bytes: options.segment_bytes };
-    Ok(Opened { node, start, state, balances, slabs, found, ledger })
+    Ok(Opened { node, start, state, slabs, found, ledger })
 }
 
 /// What is wrong with the log's beginning: no segment is ever given up yet, so that one without its
@@ -183,6 +180,11 @@ pub fn enter(state_dir: &Path) -> Result<(Arc<State>, u64, Entered), LedgerError
 // === impl Ledger ===
 
 impl Ledger {
+    /// What was settled on each account up to now.
+    pub fn balances(&self) -> &Balances {
+        self.keeper.appender.balances()
+    }
+
     /// What it tells.
     pub fn gauges(&self) -> Arc<LedgerGauges> {
         self.keeper.gauges.clone()

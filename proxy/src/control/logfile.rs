@@ -20,6 +20,9 @@ const MODE: u32 = 0o600;
 /// How long a reader of a pipe may take nothing: as long as what waits meanwhile has room.
 const STALL_MAX: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
+/// What cannot be opened since nobody is at its other end.
+const UNREAD: &str = "a pipe that nobody reads, or a socket";
+
 /// A file of lines.
 pub struct LogFile {
     path: PathBuf,
@@ -86,10 +89,10 @@ impl LogFile {
     }
 }
 
-/// What the system calls no device is a pipe without a reader.
+/// What the system calls no device is a pipe without a reader, or a socket.
 fn unread(error: io::Error) -> io::Error {
     match Errno::from_io_error(&error) {
-        Some(Errno::NXIO) => io::Error::new(ErrorKind::NotConnected, "a pipe that nobody reads"),
+        Some(Errno::NXIO) => io::Error::new(ErrorKind::NotConnected, UNREAD),
         _ => error,
     }
 }
@@ -174,7 +177,7 @@ mod tests {
         let path = folder.join("access.log");
         pipe(&path);
         let refused = LogFile::open(path.clone()).err().unwrap();
-        assert_eq!(refused.to_string(), "a pipe that nobody reads");
+        assert_eq!(refused.to_string(), UNREAD);
         let mut read = reader(&path);
         let mut log = LogFile::open(path.clone()).unwrap();
         assert_eq!(log.write("a\n"), 0);

@@ -100,6 +100,7 @@ pub fn json(record: &Settled, names: &Names) -> Value {
         FLAGS.iter().filter(|(bit, _)| record.has(*bit)).map(|(_, name)| *name).collect();
     json!({
         "request_id": RequestId(record.request_id).to_string(),
+        "trace_id": record.trace_id.map(trace),
         "key_id": record.key_id,
         "key": names.key(record),
         "project_id": record.project_id,
@@ -140,6 +141,11 @@ pub fn json(record: &Settled, names: &Names) -> Value {
         "snapshot_version": record.snapshot_version,
         "price_version": record.price_version,
     })
+}
+
+/// A trace's id as `traceparent` spells it.
+pub fn trace(id: [u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(id))
 }
 
 /// Names of the flags of a record.
@@ -196,6 +202,7 @@ mod tests {
                 ..Head::default()
             },
             model: Text::from("a\"\nb"),
+            trace_id: Some([0x0A; 16]),
             ..Settled::default()
         };
         let line = json_line(&record, &names);
@@ -203,6 +210,7 @@ mod tests {
         let read: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(read["key"], "agents");
         assert_eq!(read["provider"], "second");
+        assert_eq!(read["trace_id"], "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a");
         assert_eq!(read["model"], "a\"\nb");
         assert_eq!(read["tokens"]["output"], 20);
         assert_eq!(read["tokens"]["reasoning_of_output"], 5);
@@ -224,6 +232,6 @@ mod tests {
     fn a_number_without_a_name_is_null() {
         let names = Names { keys: HashMap::new(), providers: Vec::new() };
         let read: Value = serde_json::from_str(&json_line(&Settled::default(), &names)).unwrap();
-        assert!(read["key"].is_null() && read["provider"].is_null());
+        assert!(["key", "provider", "trace_id"].iter().all(|name| read[name].is_null()));
     }
 }

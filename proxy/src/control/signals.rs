@@ -1,7 +1,11 @@
 //! What the operator asks of a running process: SIGINT and SIGTERM, which mean the same, and
 //! SIGHUP. Of the former the first one drains, the second one stops at once; who waits for them
 //! decides that.
+//!
+//! A file that has reached the size the process may write ends a process that does not ask: here it
+//! is a write that fails, as on a full disk.
 
+use rustix::process::Signal as Number;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -14,6 +18,8 @@ pub struct Signals {
 impl Signals {
     /// Takes the signals over; needs a runtime.
     pub fn install() -> io::Result<Signals> {
+        // Taken for good, and nobody has to look: the write says what it was.
+        drop(signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?);
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,

@@ -2,7 +2,7 @@
 //! list, counted from 1. New ones are added at the end; a number on the disk is for ever.
 
 /// Every code a refusal can have.
-pub const CODES: [&str; 36] = [
+pub const CODES: [&str; 37] = [
     "invalid_request",
     "model_missing",
     "model_unavailable",
@@ -39,6 +39,7 @@ pub const CODES: [&str; 36] = [
     "ledger_busy",
     "upstream_unavailable",
     "loop_detected",
+    "http_version_not_supported",
 ];
 
 /// A code's number; 0 is none.
@@ -62,6 +63,6 @@ mod tests {
             assert_eq!(usize::from(number(code)), at + 1);
             assert_eq!(name(number(code)), Some(*code));
         }
-        assert_eq!((number("no such code"), name(0), name(37)), (0, None, None));
+        assert_eq!((number("no such code"), name(0), name(38)), (0, None, None));
     }
 }

@@ -34,14 +34,29 @@ pub const REQUEST_ID_TEXT: usize = 36;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RequestId(pub [u8; 16]);
 
+/// Bytes of a node's name as text.
+pub const NODE_TEXT: usize = 6;
+
+/// A node's name as it stands in the ids that it mints.
+pub fn node_text(node: [u8; 3]) -> [u8; NODE_TEXT] {
+    let mut text = [0; NODE_TEXT];
+    spell(&node, &mut text);
+    text
+}
+
+/// Two letters of a–p a byte, high half first.
+fn spell(bytes: &[u8], text: &mut [u8]) {
+    for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
+        pair[0] = b'a' + (byte >> 4);
+        pair[1] = b'a' + (byte & 15);
+    }
+}
+
 impl RequestId {
     /// `tgr_` and two letters of a–p a byte, high half first.
     pub fn text(self) -> [u8; REQUEST_ID_TEXT] {
         let mut text = *b"tgr_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-        for (pair, byte) in text[4..].chunks_exact_mut(2).zip(self.0) {
-            pair[0] = b'a' + (byte >> 4);
-            pair[1] = b'a' + (byte & 15);
-        }
+        spell(&self.0, &mut text[4..]);
         text
     }
 }
@@ -119,6 +134,7 @@ mod tests {
             RequestId::parse(&first.to_string()).map(RequestId::node),
             Some([0xff, 0, 0x1f])
         );
+        assert!(first.to_string().contains(str::from_utf8(&node_text([0xff, 0, 0x1f])).unwrap()));
         assert!(first.to_string().bytes().skip(4).all(|b| b.is_ascii_lowercase()));
     }
 }

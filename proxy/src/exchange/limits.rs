@@ -83,6 +83,8 @@ pub struct Concurrency {
     pub max: u32,
     /// Its word.
     pub inside: Arc<Counter>,
+    /// Bodies on their way that take room: no more of them than calls may be in flight.
+    pub coming: Arc<Counter>,
 }
 
 /// Nanoseconds of the minute a rate is given for.
@@ -114,8 +116,10 @@ impl Limits {
             RequestRate { per_minute, word: word.unwrap_or_default() }
         });
         let concurrent = values.concurrent.map(|max| {
-            let inside = before.concurrent.as_ref().map(|limit| limit.inside.clone());
-            Concurrency { max, inside: inside.unwrap_or_default() }
+            let known = before.concurrent.as_ref();
+            let words = known.map(|limit| (limit.inside.clone(), limit.coming.clone()));
+            let (inside, coming) = words.unwrap_or_default();
+            Concurrency { max, inside, coming }
         });
         let budgets = [
             (Period::Total, values.budget_total, books.total),
@@ -180,7 +184,9 @@ mod tests {
         let mut changed = values(2, 50);
         changed.budget_total = money(20);
         let after = Limits::following(&before, changed, books, UnixMs(0));
-        assert_eq!(after.concurrent.as_ref().unwrap().inside.inside(), 1);
+        let (old, new) = (before.concurrent.as_ref().unwrap(), after.concurrent.as_ref().unwrap());
+        assert_eq!(new.inside.inside(), 1);
+        assert!(Arc::ptr_eq(&old.coming, &new.coming));
         assert!(Arc::ptr_eq(&after.requests.unwrap().word, &before.requests.unwrap().word));
         let [total, month] = &after.budgets[..] else { panic!("{:?}", after.budgets) };
         assert_eq!((total.period, total.current(UnixMs(0)).remaining()), (Period::Total, 13));

@@ -113,7 +113,7 @@ pub enum Refusal {
         /// When the first of them is tried again.
         retry_after_s: u32,
     },
-    /// This node's own call has come back to it.
+    /// A call has come back to this node, from itself or through other gateways.
     LoopDetected,
     /// A defect of ours.
     Internal,
@@ -207,7 +207,10 @@ impl Refusal {
     /// Faults of the request, and of the moment it came at.
     fn request_face(self) -> Option<Face> {
         Some(match self {
-            Refusal::BadHead { status, why } => face(status, head_code(status), why),
+            // What is not supported stays so: a client that asks again gains nothing.
+            Refusal::BadHead { status, why } => {
+                Face { never_retry: status >= 500, ..face(status, head_code(status), why) }
+            }
             Refusal::RequestTimeout => {
                 face(408, "request_timeout", "The request did not arrive in time.")
             }
@@ -296,7 +299,7 @@ impl Refusal {
             },
             Refusal::LoopDetected => Face {
                 never_retry: true,
-                ..face(508, "loop_detected", "A provider of this gateway is this gateway itself.")
+                ..face(508, "loop_detected", "A provider of this gateway leads back to it.")
             },
             _ => face(500, "internal", "A defect of this gateway ended the request."),
         }
@@ -306,6 +309,8 @@ impl Refusal {
 fn head_code(status: u16) -> &'static str {
     match status {
         431 => "header_too_large",
+        501 => "not_implemented",
+        505 => "http_version_not_supported",
         _ => "invalid_request",
     }
 }

@@ -174,6 +174,7 @@ async fn next<'s, I: Io>(
 ) -> Next {
     let deadlines = shard.snapshot.pin().deadlines;
     let mut scan = HeadScan::new();
+    client.forget();
     loop {
         if !client.inbox.is_empty() {
             let begun = busy.is_some();
@@ -266,7 +267,6 @@ fn head<I: Io>(
     let head = match parse::head(scan, &client.inbox, &mut fields) {
         Ok(head) => head?,
         Err(refusal) => {
-            client.caller_id.clear();
             let origin = origin(shard, routes::guess_dialect(&client.inbox));
             return Some(Next::Refused(refusal, origin));
         }

@@ -1,14 +1,17 @@
 //! The body as it arrives: one growing buffer, scanned by the piece.
 //!
 //! The buffer grows with what was received, at most fourfold at a time whatever was announced, and
-//! leases its room from the shard's allowance. A read brings at most 64 KiB, so a turn scans no
-//! more than that. Bytes behind the body belong to the next request and go back to the client's
-//! inbox.
+//! leases its room from the shard's allowance. A key that is limited in calls in flight is limited
+//! in bodies that take room, too: whoever may make one call at once cannot hold all there is. A
+//! read brings at most 64 KiB, so a turn scans no more than that. Bytes behind the body belong to
+//! the next request and go back to the client's inbox.
 
 use super::Unserved;
 use super::arriving::Arriving;
 use super::client::{Client, Presence};
 use super::parse::Request;
+use crate::exchange::bundle::Bundle;
+use crate::exchange::limits::Concurrency;
 use crate::exchange::refusal::Refusal;
 use crate::io::buffers::{self, Buffers};
 use crate::io::turn::{Event, Turn};
@@ -63,10 +66,34 @@ pub(super) enum Rest {
 const DISCARD_BYTES: u64 = 64 * 1024;
 
 /// A request's body on its way, and its room.
-struct Body {
+struct Body<'b> {
     arriving: Arriving,
     max: u64,
     lease: Lease,
+    door: Door<'b>,
+}
+
+/// A place among the bodies of a key that take room, until this one is here.
+struct Door<'b> {
+    limit: Option<&'b Concurrency>,
+    taken: bool,
+}
+
+impl Door<'_> {
+    /// Takes it, if it is not taken yet.
+    fn enter(&mut self) -> Result<(), Refusal> {
+        let Some(limit) = self.limit.filter(|_| !self.taken) else { return Ok(()) };
+        self.taken = limit.coming.enter(limit.max);
+        if self.taken { Ok(()) } else { Err(Refusal::ConcurrencyLimited) }
+    }
+}
+
+impl Drop for Door<'_> {
+    fn drop(&mut self) {
+        if let Some(limit) = self.limit.filter(|_| self.taken) {
+            limit.coming.leave();
+        }
+    }
 }
 
 /// Reads a call's body to its end.
@@ -74,9 +101,11 @@ pub(super) async fn read<'s, I: Io>(
     shard: &'s Shard<I>,
     client: &mut Client<I::Stream>,
     request: &Request,
+    bundle: &Bundle,
 ) -> Result<(Received<'s>, RequestSpans), Unserved> {
     let max = shard.snapshot.pin().bounds.request_bytes;
-    let mut body = Body::new(shard, client, request, max);
+    let limit = bundle.limits.concurrent.as_ref();
+    let mut body = Body::new(shard, client, request, (max, limit));
     let filled = fill(shard, client, request, &mut body).await;
     let Body { arriving: Arriving { buffer, start, end, .. }, lease, .. } = body;
     let received = Received { bytes: buffer, start, end, lease, buffers: &shard.buffers };
@@ -87,7 +116,7 @@ async fn fill<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
     request: &Request,
-    body: &mut Body,
+    body: &mut Body<'_>,
 ) -> Result<RequestSpans, Unserved> {
     let stall = shard.snapshot.pin().deadlines.body;
     let buffers = &shard.buffers;
@@ -121,7 +150,7 @@ pub(super) async fn discard<I: Io>(
     client: &mut Client<I::Stream>,
     request: &Request,
 ) -> Result<(), Unserved> {
-    let mut body = Body::new(shard, client, request, DISCARD_BYTES);
+    let mut body = Body::new(shard, client, request, (DISCARD_BYTES, None));
     let read = read_away(shard, client, &mut body).await;
     shard.buffers.give(body.arriving.buffer);
     read
@@ -130,7 +159,7 @@ pub(super) async fn discard<I: Io>(
 async fn read_away<I: Io>(
     shard: &Shard<I>,
     client: &mut Client<I::Stream>,
-    body: &mut Body,
+    body: &mut Body<'_>,
 ) -> Result<(), Unserved> {
     let stall = shard.snapshot.pin().deadlines.body;
     let buffers = &shard.buffers;
@@ -203,17 +232,18 @@ async fn read_more<S: Stream>(
 
 // === impl Body ===
 
-impl Body {
+impl<'b> Body<'b> {
     fn new<I: Io>(
         shard: &Shard<I>,
         client: &mut Client<I::Stream>,
         request: &Request,
-        max: u64,
-    ) -> Body {
+        (max, limit): (u64, Option<&'b Concurrency>),
+    ) -> Body<'b> {
         let buffer = std::mem::take(&mut client.inbox);
         let rule = TrailerRule::RefuseReserved;
         let arriving = Arriving::new(buffer, request.head_len, request.framing, rule);
-        Body { arriving, max, lease: shard.allowance.lease() }
+        let door = Door { limit, taken: false };
+        Body { arriving, max, lease: shard.allowance.lease(), door }
     }
 
     /// Judges what has arrived, against the route's bound.
@@ -227,6 +257,7 @@ impl Body {
     /// here needs, so that one that fits the bound fits the allowance too.
     fn make_room(&mut self, buffers: &Buffers) -> Result<(), Refusal> {
         if let Some(twice) = self.arriving.wanted_capacity() {
+            self.door.enter()?;
             let most = self.arriving.largest(self.max);
             // What was announced saves steps, each of which copies what is here.
             let step = self.arriving.announced().map_or(twice, |_| twice.saturating_mul(2));

@@ -7,6 +7,8 @@
 
 use super::authenticate::Caller;
 use super::leaving;
+use super::refuse::Told;
+use super::tracing;
 use crate::io::buffers::{BUFFER_BYTES, Buffers};
 use crate::io::turn::{Event, Turn};
 use crate::io::wheel::Timer;
@@ -86,6 +88,18 @@ impl<S: Stream> Client<S> {
     /// The caller's own request id.
     pub(super) fn caller_id(&self) -> Option<&[u8]> {
         (!self.caller_id.is_empty()).then_some(&self.caller_id)
+    }
+
+    /// What an answer says again of its request.
+    pub(super) fn told(&self) -> Told<'_> {
+        Told { caller_id: self.caller_id(), trace: tracing::line(&self.forward) }
+    }
+
+    /// Forgets what the request before said of itself: the next one may be refused before its head
+    /// is read.
+    pub(super) fn forget(&mut self) {
+        let Client { forward, caller_id, session, .. } = self;
+        [forward, caller_id, session].into_iter().for_each(Vec::clear);
     }
 
     /// Lets go of scratch that an unusual head has made large: it would be kept for as long as the

@@ -5,11 +5,11 @@ use super::client::Client;
 use super::held::Held;
 use super::parse::Request;
 use super::refuse::{self, Origin};
-use super::{After, Unserved, authenticate, resolve, settle};
+use super::{After, Unserved, authenticate, resolve, settle, tracing};
 use crate::config::snapshot::Snapshot;
-use crate::exchange::call::{Call, Health, Route};
+use crate::exchange::call::{Call, Dialect, Health, Route};
 use crate::exchange::demand::Demand;
-use crate::exchange::models::AllowList;
+use crate::exchange::models::{AllowList, plain};
 use crate::exchange::refusal::Refusal;
 use crate::govern::Passing;
 use crate::govern::layer::Layer;
@@ -25,12 +25,13 @@ pub(super) async fn answer<I: Io>(
     request: &Request,
     origin: Origin,
 ) -> After {
+    held.record.trace_id = tracing::id(&client.forward);
     match body_of(shard, client, held, request).await {
         Ok((status, body)) => {
             settle::let_go(shard, held);
             let mut out = shard.buffers.take();
             let write = |out: &mut Vec<u8>| out.extend_from_slice(body.as_bytes());
-            refuse::write_json(&mut out, status, &origin, client.caller_id(), write);
+            refuse::write_json(&mut out, status, &origin, client.told(), write);
             refuse::send(shard, client, out, status, origin).await
         }
         Err(Unserved::Refused(refusal, rest)) => {
@@ -72,15 +73,29 @@ async fn body_of<I: Io>(
     }
 }
 
-/// Whether the list has the name itself, or what it stands for.
+/// Whether the list has the name itself, or what it stands for on some route that is served.
 fn may_use(snapshot: &Snapshot, list: &AllowList, name: &str) -> bool {
     list.allows(name)
-        || resolve::find(snapshot, name, None).is_ok_and(|found| {
-            found.left().any(|(_, candidate)| {
-                let provider = snapshot.provider(candidate.provider);
-                list.allows_at(&provider.name, found.sent(candidate))
+        || [Dialect::Chat, Dialect::Messages].into_iter().any(|dialect| {
+            resolve::find(snapshot, name, Some(dialect)).is_ok_and(|found| {
+                found.left().any(|(_, candidate)| {
+                    let provider = snapshot.provider(candidate.provider);
+                    list.allows_at(&provider.name, found.sent(candidate))
+                })
             })
         })
+}
+
+/// Every name that leads somewhere, once, in order. The patterns of providers have no end of names;
+/// one with a client's suffix is asked for without it.
+fn public_names(snapshot: &Snapshot) -> Vec<&str> {
+    let served = snapshot.providers.iter().flat_map(|provider| &provider.serves);
+    let exact = served.filter(|name| !name.ends_with('*') && plain(name) == &***name);
+    let names = snapshot.models.keys().chain(snapshot.aliases.keys()).chain(exact);
+    let mut names: Vec<&str> = names.map(|name| &**name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 fn health(health: Health, noticed: bool) -> (u16, String) {
@@ -92,10 +107,7 @@ fn health(health: Health, noticed: bool) -> (u16, String) {
 
 /// Every public name that the key may use, in the shape the client knows.
 fn models(snapshot: &Snapshot, allowed: Option<&AllowList>, anthropic: bool) -> String {
-    let mut names: Vec<&str> = snapshot.models.keys().map(|name| &**name).collect();
-    names.extend(snapshot.aliases.keys().map(|name| &**name));
-    names.sort_unstable();
-    names.dedup();
+    let mut names = public_names(snapshot);
     names.retain(|name| allowed.is_none_or(|list| may_use(snapshot, list, name)));
     let mut data = Vec::new();
     for name in &names {

@@ -19,12 +19,14 @@ mod settle; //          outcome → record
 mod answer;
 mod arriving;
 mod attribution;
+mod chain;
 mod client;
 mod headers;
 mod heading;
 mod held;
 mod leaving;
 mod local;
+mod query;
 mod rewrite;
 mod refuse; //          any refusal → client
 mod routes;
@@ -93,6 +95,7 @@ async fn run<I: Io>(
 ) -> After {
     let snapshot = shard.snapshot.pin();
     client.spoke = shard.wheel.tick();
+    held.record.trace_id = tracing::id(&client.forward);
     match serve(shard, &snapshot, client, held, request, origin).await {
         Ok(Delivered { outcome, after }) => {
             shard.counters.answered(Some(request.route), outcome.status);
@@ -122,7 +125,7 @@ async fn serve<I: Io>(
     origin: Origin,
 ) -> Result<Delivered, Unserved> {
     let bundle = authenticate::identify(client, &shard.keys, held)?;
-    let whole = body::read(shard, client, request).await?;
+    let whole = body::read(shard, client, request, &bundle).await?;
     let mut call = opened((shard, snapshot), client, held, &bundle, request.route, whole, origin)?;
     drop(bundle);
     client.watch(&shard.buffers);

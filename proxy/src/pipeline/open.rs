@@ -170,6 +170,7 @@ pub(super) fn slot<'s, I: Io>(
         head: if is_free { Head::default() } else { head(snapshot, held, &received, origin, now) },
         model: Text::from(plan.asked),
         served_model: Text::from(found.unnamed),
+        trace_id: held.record.trace_id,
     };
     let text = estimate::text_tokens(demand.ascii, demand.non_ascii);
     let place = found.left.lowest().ok_or(Refusal::ModelUnavailable)?;
@@ -211,6 +212,7 @@ pub(super) fn slot<'s, I: Io>(
     let models = (plan.asked, found.sent(call.current()));
     let body = (call.received.body(), session);
     let tail = attribution::tail(models, body, &call.marks, &mut names);
+    let tail = Tail { trace_id: held.record.trace_id, ..tail };
     take(shard, snapshot.when_full, held, &tail)?;
     held.stage = Stage::Open;
     Ok(call)
@@ -239,6 +241,7 @@ pub(super) fn aim<I: Io>(
             (call.received.body(), [0; MODEL_BYTES_MAX], Names::default());
         let asked = unescape_into(call.model.text.of(body), &mut room).unwrap_or_default();
         let tail = attribution::tail((asked, sent), (body, session), &call.marks, &mut names);
+        let tail = Tail { trace_id: held.record.trace_id, ..tail };
         slab.borrow_mut().attribute(slot, &tail);
     }
 }

@@ -7,11 +7,12 @@
 
 use super::attribution;
 use super::authenticate::Caller;
+use super::chain::Chain;
 use super::headers::{self, Fate};
+use super::query;
 use super::routes;
-use super::tracing::{self, Fresh};
+use super::tracing::{self, Begun, Fresh};
 use crate::exchange::call::Route;
-use crate::exchange::ids::RequestId;
 use crate::exchange::refusal::Refusal;
 use codec::http1::{self, Expect, Fields, Framing, Method, RequestHead, connection_lists};
 
@@ -58,17 +59,6 @@ pub(super) struct Kept<'a> {
     pub node: [u8; 3],
 }
 
-/// What only a gateway sends to a provider. Both fields with an id of this very node are its own
-/// call come back: of a chain of gateways each says its own. They are not believed beyond that.
-#[derive(Default)]
-struct Round {
-    attempt: bool,
-    id: Option<RequestId>,
-}
-
-/// Query parameters that are credentials: consumed, never sent on.
-const SECRET_PARAMETERS: [&[u8]; 4] = [b"key", b"api_key", b"api-key", b"access_token"];
-
 /// Reads a complete head.
 pub(super) fn request(
     bytes: &[u8],
@@ -80,7 +70,8 @@ pub(super) fn request(
     kept.forward.clear();
     kept.caller_id.clear();
     kept.session.clear();
-    let request = read(bytes, head, fields, request_bytes_max, &mut kept);
+    let begun = tracing::begin(bytes, fields, kept.fresh, kept.forward);
+    let request = read(bytes, head, (fields, begun), request_bytes_max, &mut kept);
     if request.is_err()
         && let Some(id) = fields.first(bytes, "x-request-id")
     {
@@ -94,7 +85,7 @@ pub(super) fn request(
 fn read(
     bytes: &[u8],
     head: &RequestHead,
-    fields: &Fields,
+    (fields, begun): (&Fields, Begun),
     request_bytes_max: u64,
     kept: &mut Kept<'_>,
 ) -> Result<Request, Refusal> {
@@ -111,8 +102,7 @@ fn read(
         return Err(Refusal::InvalidRequest { param: None, why });
     }
     check_framing(route, head.framing, request_bytes_max)?;
-    tracing::make_room(kept.forward);
-    write_query(query, kept.forward);
+    query::write(query, kept.forward);
     let mut request = Request {
         route,
         head_len: head.head_len,
@@ -125,7 +115,7 @@ fn read(
         digests_at: 0,
         anthropic: false,
     };
-    read_fields(bytes, fields, &mut request, kept)?;
+    read_fields(bytes, (fields, begun), &mut request, kept)?;
     Ok(request)
 }
 
@@ -137,30 +127,14 @@ fn check_framing(route: Route, framing: Framing, max: u64) -> Result<(), Refusal
     }
 }
 
-/// Every parameter but credentials, in order and as written.
-fn write_query(query: &[u8], forward: &mut Vec<u8>) {
-    let parameters = query.strip_prefix(b"?").unwrap_or_default();
-    let mut separator = b'?';
-    for parameter in parameters.split(|b| *b == b'&') {
-        let name = parameter.split(|b| *b == b'=').next().unwrap_or_default();
-        let secret = SECRET_PARAMETERS.iter().any(|s| s.eq_ignore_ascii_case(name));
-        if parameter.is_empty() || secret {
-            continue;
-        }
-        forward.push(separator);
-        forward.extend_from_slice(parameter);
-        separator = b'&';
-    }
-}
-
 fn read_fields(
     bytes: &[u8],
-    fields: &Fields,
+    (fields, begun): (&Fields, Begun),
     request: &mut Request,
     kept: &mut Kept<'_>,
 ) -> Result<(), Refusal> {
-    let Kept { forward, caller_id, session, caller, fresh, node } = kept;
-    let mut round = Round::default();
+    let Kept { forward, caller_id, session, caller, node, .. } = kept;
+    let mut chain = Chain::default();
     let mut credential = Credential::default();
     let mut session_rank = usize::MAX;
     let mut digests = false;
@@ -188,15 +162,16 @@ fn read_fields(
             },
             Fate::Strip => {
                 check_coding(name, value)?;
-                round.note(name, value);
+                chain.note(name, value);
             }
             Fate::Rewrite => {}
         }
     }
-    if round.attempt && round.id.is_some_and(|id| id.node() == *node) {
+    if chain.is_round(*node) {
         return Err(Refusal::LoopDetected);
     }
-    tracing::write(bytes, fields, *fresh, forward);
+    chain.write(forward);
+    tracing::hand_on(bytes, fields, begun, forward);
     request.digests_at = forward.len();
     if digests {
         for (name, value) in fields.iter(bytes) {
@@ -227,16 +202,6 @@ fn check_coding(name: &[u8], value: &[u8]) -> Result<(), Refusal> {
         return Err(Refusal::UnsupportedMedia { why });
     }
     Ok(())
-}
-
-impl Round {
-    fn note(&mut self, name: &[u8], value: &[u8]) {
-        if name.eq_ignore_ascii_case(b"x-tollgate-attempt") {
-            self.attempt = true;
-        } else if name.eq_ignore_ascii_case(b"x-tollgate-request-id") {
-            self.id = str::from_utf8(value).ok().and_then(RequestId::parse);
-        }
-    }
 }
 
 /// The best credential offered so far; a lower rank wins.
@@ -283,10 +248,6 @@ pub(super) fn head(
     bytes: &[u8],
     fields: &mut Fields,
 ) -> Result<Option<RequestHead>, Refusal> {
-    scan.request(bytes, fields).map_err(|e| {
-        // What the parser calls "not supported" is the caller's fault all the same: no client
-        // gains from a 5xx that asks it to try again.
-        let status = if e.status() < 500 { e.status() } else { 400 };
-        Refusal::BadHead { status, why: e.text() }
-    })
+    let broken = |e: http1::HeadError| Refusal::BadHead { status: e.status(), why: e.text() };
+    scan.request(bytes, fields).map_err(broken)
 }

@@ -28,6 +28,15 @@ pub(super) struct Origin {
     pub is_10: bool,
 }
 
+/// What an answer says again of what its request said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told<'c> {
+    /// The caller's own id of it.
+    pub caller_id: Option<&'c [u8]>,
+    /// The line of its trace; empty where no head could be read.
+    pub trace: &'c [u8],
+}
+
 impl Origin {
     /// A request whose unread rest makes the connection useless.
     pub(super) fn with(mut self, rest: Rest) -> Origin {
@@ -48,7 +57,7 @@ pub(super) fn answer<I: Io>(
     let face = refusal.face_in(to.dialect);
     shard.counters.refused(face.code);
     let mut out = shard.buffers.take();
-    write(&mut out, refusal, &to, client.caller_id());
+    write(&mut out, refusal, &to, client.told());
     send(shard, client, out, face.status, to)
 }
 
@@ -68,7 +77,7 @@ pub(super) async fn send<I: Io>(
 }
 
 /// Appends the whole answer.
-pub(super) fn write(out: &mut Vec<u8>, refusal: Refusal, to: &Origin, caller_id: Option<&[u8]>) {
+pub(super) fn write(out: &mut Vec<u8>, refusal: Refusal, to: &Origin, told: Told<'_>) {
     let face = refusal.face_in(to.dialect);
     http1::status_line(out, face.status);
     out.extend_from_slice(b"content-type: application/json\r\n");
@@ -91,7 +100,7 @@ pub(super) fn write(out: &mut Vec<u8>, refusal: Refusal, to: &Origin, caller_id:
         // The name under which this dialect's clients look for the id that the body has too.
         line(out, b"request-id", &to.id.text());
     }
-    finish(out, to, caller_id, |out| write_body(out, &face, to));
+    finish(out, to, told, |out| write_body(out, &face, to));
 }
 
 /// Appends a JSON answer of our own that is no error.
@@ -99,25 +108,21 @@ pub(super) fn write_json(
     out: &mut Vec<u8>,
     status: u16,
     to: &Origin,
-    caller_id: Option<&[u8]>,
+    told: Told<'_>,
     body: impl FnOnce(&mut Vec<u8>),
 ) {
     http1::status_line(out, status);
     out.extend_from_slice(b"content-type: application/json\r\n");
-    finish(out, to, caller_id, body);
+    finish(out, to, told, body);
 }
 
 /// The fields every answer of ours has, the blank line, the body.
-fn finish(
-    out: &mut Vec<u8>,
-    to: &Origin,
-    caller_id: Option<&[u8]>,
-    body: impl FnOnce(&mut Vec<u8>),
-) {
+fn finish(out: &mut Vec<u8>, to: &Origin, told: Told<'_>, body: impl FnOnce(&mut Vec<u8>)) {
     line(out, b"x-tollgate-request-id", &to.id.text());
-    if let Some(id) = caller_id {
+    if let Some(id) = told.caller_id {
         line(out, b"x-request-id", id);
     }
+    out.extend_from_slice(told.trace);
     write_connection(out, to.close, to.is_10);
     // The body's length is known only once it is written: its digits are put in afterwards, which
     // moves a few hundred bytes.

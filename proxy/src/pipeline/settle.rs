@@ -328,7 +328,8 @@ fn refusal_head(code: u16, now: Now) -> Head {
 
 /// FREE → DONE, if a slot is free.
 fn record_refusal<I: Io>(shard: &Shard<I>, held: &Held) {
-    let tail = Tail { model_asked: held.record.model.as_str(), ..Tail::default() };
+    let (model_asked, trace_id) = (held.record.model.as_str(), held.record.trace_id);
+    let tail = Tail { model_asked, trace_id, ..Tail::default() };
     let kept =
         shard.slab.as_ref().is_none_or(|slab| slab.borrow_mut().refuse(&held.record.head, &tail));
     if kept {

@@ -1,11 +1,12 @@
 //! The trace of a request: read from its head, written for the next hop before anything else that
 //! goes on, so that its place is known. A request without a trace begins one; what a span is called
-//! is left to chance. No span is recorded here: the ids are for the logs of others.
+//! is left to chance. No span is recorded here: the trace's id is in the record, the others are for
+//! the logs of others.
 //!
 //! Bound: a line of fixed length, and a `tracestate` that the head's own bound holds.
 
 use codec::http1::Fields;
-use codec::trace_context::{LINE, LINE_BYTES, MEMBERS_MAX, Trace, members};
+use codec::trace_context::{self, LINE_BYTES, MEMBERS_MAX, Trace, members};
 
 /// Numbers by chance, for a trace that begins here and for its first span.
 #[derive(Clone, Copy, Debug)]
@@ -14,13 +15,18 @@ pub(super) struct Fresh {
     pub(super) span: u64,
 }
 
-/// Makes room for the line, at the front of what goes on.
-pub(super) fn make_room(forward: &mut Vec<u8>) {
-    forward.extend_from_slice(LINE);
+/// Whether a request has a trace already, or begins one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// Its head names one.
+    There,
+    /// Here.
+    Here,
 }
 
-/// Writes the line into its room, and the state behind everything else.
-pub(super) fn write(bytes: &[u8], fields: &Fields, fresh: Fresh, forward: &mut Vec<u8>) {
+/// Writes the line, at the front of what goes on: first of all, so that whatever becomes of the
+/// request its answer can name the trace.
+pub(super) fn begin(bytes: &[u8], fields: &Fields, fresh: Fresh, forward: &mut Vec<u8>) -> Begun {
     let known = known(bytes, fields);
     let trace = known.unwrap_or_else(|| {
         let [high, low] = fresh.trace;
@@ -28,10 +34,13 @@ pub(super) fn write(bytes: &[u8], fields: &Fields, fresh: Fresh, forward: &mut V
         let id = u128::from(high) << 64 | u128::from(low.max(1));
         Trace { id: id.to_be_bytes(), flags: 0 }
     });
-    if let Some(room) = forward.get_mut(..LINE_BYTES) {
-        room.copy_from_slice(&trace.line(fresh.span));
-    }
-    if known.is_some() && is_sound(bytes, fields) {
+    forward.extend_from_slice(&trace.line(fresh.span));
+    if known.is_some() { Begun::There } else { Begun::Here }
+}
+
+/// Writes the state, behind everything else. That of no trace means nothing.
+pub(super) fn hand_on(bytes: &[u8], fields: &Fields, begun: Begun, forward: &mut Vec<u8>) {
+    if begun == Begun::There && is_sound(bytes, fields) {
         write_state(bytes, fields, forward);
     }
 }
@@ -39,6 +48,11 @@ pub(super) fn write(bytes: &[u8], fields: &Fields, fresh: Fresh, forward: &mut V
 /// The line of a request whose head was read.
 pub(super) fn line(forward: &[u8]) -> &[u8] {
     forward.get(..LINE_BYTES).unwrap_or_default()
+}
+
+/// The trace's id in that line.
+pub(super) fn id(forward: &[u8]) -> Option<[u8; 16]> {
+    trace_context::id_of(line(forward))
 }
 
 /// The trace that the request names; of two nobody knows which one is meant.

@@ -70,9 +70,9 @@ pub(super) fn open(config: &Config) -> Result<Stock, StartError> {
         clock: clock::now,
     };
     let opened = ledger::open(&options).map_err(StartError::Ledger)?;
-    let Opened { node, start, state, balances, slabs, found, ledger } = opened;
+    let Opened { node, start, state, slabs, found, ledger } = opened;
     let (keys, declared) =
-        Keys::load(state, &balances, &config.keys, now).map_err(StartError::Keys)?;
+        Keys::load(state, ledger.balances(), &config.keys, now).map_err(StartError::Keys)?;
     let [first, second, third, ..] = node.to_le_bytes();
     let [low, high, ..] = start.to_le_bytes();
     Ok(Stock {

@@ -31,11 +31,22 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn version_1_is_what_it_was() {
+fn version_2_is_what_it_was() {
     let mut batch = batch();
     let sealed = batch.seal(41, &[0xAB; 32], &SLABS, &stated());
-    let golden = include_str!("../../tests/golden/frame-v1.hex");
+    let golden = include_str!("../../tests/golden/frame-v2.hex");
     assert_eq!(hex(sealed.bytes()), golden, "a change of the layout is a new version");
+}
+
+#[test]
+fn version_1_is_still_read() {
+    let golden = include_str!("../../tests/golden/frame-v1.hex");
+    let digits: Vec<char> = golden.chars().filter(char::is_ascii_hexdigit).collect();
+    let byte = |pair: &[char]| u8::from_str_radix(&String::from_iter(pair), 16).unwrap();
+    let bytes: Vec<u8> = digits.chunks(2).map(byte).collect();
+    let frame = Frame::read(&bytes).expect("a frame");
+    assert_eq!((frame.head.version, frame.head.first_seq, frame.head.next_seq()), (1, 41, 43));
+    assert!(frame.slabs().eq(SLABS) && frame.totals().eq(stated()));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! A settled record as a value of fixed size, for queues between threads and for receipts: the
-//! head, and the two model names cut to what a line shows. The log has the whole tail.
+//! head, the two model names cut to what a line shows, and the trace. The log has the whole tail.
 
 use super::{Head, Record};
 use crate::text::Text;
@@ -17,14 +17,20 @@ pub struct Settled {
     pub model: Text<MODEL_BYTES>,
     /// The model as sent upstream.
     pub served_model: Text<MODEL_BYTES>,
+    /// The trace it belongs to.
+    pub trace_id: Option<[u8; 16]>,
 }
 
 // === impl Settled ===
 
 impl From<&Record<'_>> for Settled {
     fn from(record: &Record<'_>) -> Settled {
-        let model = Text::from(record.tail.model_asked);
-        Settled { head: record.head, model, served_model: Text::from(record.tail.model_sent) }
+        Settled {
+            head: record.head,
+            model: Text::from(record.tail.model_asked),
+            served_model: Text::from(record.tail.model_sent),
+            trace_id: record.tail.trace_id,
+        }
     }
 }
 

@@ -87,6 +87,45 @@ fn a_spent_allowance_is_a_503_and_comes_back() {
     });
 }
 
+/// A key that may make one call at once has one body on its way that takes room: uploads that
+/// never end do not keep others out. What takes none is not counted, nor is what has arrived.
+#[test]
+fn a_key_has_no_more_bodies_on_their_way_than_it_may_make_calls() {
+    let poor = |body: &str| post("", body).replacen("sk-test", "sk-poor", 1);
+    let large = poor(&body(60_000));
+    let (half, rest) = large.split_at(30_000);
+    let first = vec![
+        send(half),
+        Step::Signal("half"),
+        Step::Wait("judged"),
+        send(rest),
+        Step::Answer,
+        Step::Signal("whole"),
+    ];
+    let second = vec![
+        Step::Wait("half"),
+        Step::Offer(large.clone().into_bytes()),
+        Step::Answer,
+        Step::Signal("refused"),
+        Step::End,
+    ];
+    let third = vec![Step::Wait("refused"), send(poor(BODY)), Step::Answer, Step::Signal("judged")];
+    let fourth = vec![Step::Wait("whole"), send(&large), Step::Answer];
+    let clients = vec![first, second, third, fourth];
+    let upstream = vec![Manner::always(ok().as_bytes())];
+    let scenario = Scenario { clients, upstream, ..Scenario::default() };
+    let digest = "0fb7a9381d67a12c97848d48cf5afb221bcc12268161fb10f0b51bf18ead6ae3";
+    let key = format!("[[key]]\nname = \"poor\"\nsha256 = \"{digest}\"\nconcurrent = 1");
+    let limited = format!("{SMALL}\n{key}");
+    transports::on_script(&[("one at once", scenario.under(&limited))], |_, outcome| {
+        outcome.assert_clean();
+        let statuses: Vec<u16> = (0..4).map(|client| outcome.statuses(client)[0]).collect();
+        assert_eq!(statuses, [200, 429, 200, 200]);
+        assert_eq!(outcome.clients[1].answers[0].code(), "concurrency_limited");
+        assert!(outcome.inside.is_none_or(|inside| inside.allowance_left == HELD));
+    });
+}
+
 /// Refused, reset, cut, relayed: whatever the end, nothing stays leased.
 #[test]
 fn every_ending_gives_the_allowance_back() {

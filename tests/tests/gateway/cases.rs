@@ -72,6 +72,36 @@ fn refused_heads_and_bodies_end_the_connection() {
     });
 }
 
+/// Not the caller's mistake, and not worth another try: the status says which of the two it is.
+#[test]
+fn what_of_http_is_not_spoken_here_is_told_apart_from_what_is_malformed() {
+    let head = |version: &str, coding: &str| {
+        format!(
+            "POST /v1/chat/completions {version}\r\nHost: gw.test\r\n\
+             Authorization: Bearer sk-test\r\nTransfer-Encoding: {coding}\r\n\r\n"
+        )
+    };
+    let scenarios = [
+        ((505, "http_version_not_supported"), head("HTTP/3.0", "chunked")),
+        ((505, "http_version_not_supported"), head("HTTP/1.2", "chunked")),
+        ((505, "http_version_not_supported"), "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned()),
+        ((501, "not_implemented"), head("HTTP/1.1", "gzip, chunked")),
+        ((400, "invalid_request"), head("HTTP/11", "chunked")),
+    ]
+    .map(|(told, head)| {
+        (told, Scenario::plain(vec![send(head), Step::Answer, Step::End], ok().as_bytes()))
+    });
+    transports::each_of(&scenarios, |&(status, code), outcome| {
+        outcome.assert_clean();
+        let answer = outcome.answer();
+        assert_eq!((answer.status, answer.code().as_str()), (status, code));
+        let retry = answer.field("x-should-retry");
+        assert_eq!(retry.as_deref(), (status >= 500).then_some("false"));
+        assert_eq!((answer.closes(), outcome.clients[0].end), (true, End::Fin));
+        assert_eq!((outcome.forwarded(), outcome.records.len()), (0, 0));
+    });
+}
+
 #[test]
 fn a_terminator_is_written_once() {
     let request = format!(

@@ -171,6 +171,7 @@ fn the_query_goes_on_without_credentials() {
         ("?beta=true&x=%20y&&z", "?beta=true&x=%20y&z"),
         ("?key=sk-test", ""),
         ("?a=1&KEY=sk&api_key=x&api-key=y&access_token=z&b=2", "?a=1&b=2"),
+        ("?a=1;%6bey=sk&x-api-key=x;x%2Dgoog-api-key=y&authorization=z&b=2", "?a=1;b=2"),
         ("?monkey=1&key", "?monkey=1"),
     ] {
         let line = format!("POST /v1/chat/completions{query} HTTP/1.1");

@@ -6,6 +6,7 @@ use crate::events::{
     CHAT, CHAT_COST, LAST_CHUNK, MESSAGES, MESSAGES_COST, ask, ask_messages, ask_with_usage, chunk,
     chunked, framed, head, without_usage,
 };
+use crate::streams::gzip;
 use crate::{BODY, COMPLETION, call, json, ok, post};
 use gateway_tests::outcome::End;
 use gateway_tests::scenario::{Act, Manner, Scenario, Step, say, send};
@@ -179,6 +180,35 @@ fn counts_that_cannot_be_are_never_charged_as_reported() {
     });
 }
 
+/// What a model said is text; the JSON around it is none.
+#[test]
+fn a_whole_answer_without_a_count_is_charged_for_its_text_alone() {
+    let usage = r#","usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}"#;
+    assert!(COMPLETION.contains(usage));
+    let chat = COMPLETION.replace(usage, "");
+    let said = |text: &str| chat.replace("\"hi\"", &format!("\"{text}\""));
+    let calls = r#""content":null,"tool_calls":[{"id":"call_1","type":"function","function":
+        {"name":"weather","arguments":"{\"place\":\"a\"}"}}]"#;
+    let called = chat.replace("\"content\":\"hi\"", calls);
+    let mut scenarios = Vec::new();
+    for (body, tokens) in [
+        (chat.clone(), 1),
+        (said("eight bytes more or less"), 6),
+        (said("Grüße"), 1 + 2),
+        (called, 5),
+        (said(&"toll ".repeat(40_000)), 50_000),
+    ] {
+        let answer = json("200 OK", "", &body);
+        scenarios.push((tokens, Scenario::plain(call(post("", BODY)), answer.as_bytes())));
+    }
+    transports::each_of(&scenarios, |tokens, outcome| {
+        outcome.assert_clean();
+        let record = &outcome.records[0];
+        assert_eq!(record.provenance, Provenance::Estimated);
+        assert_eq!((record.tokens[4], record.has(flag::USAGE_UNREADABLE)), (*tokens, false));
+    });
+}
+
 /// What nobody can read may be text: a stream that breaks off behind it is charged for its bytes.
 #[test]
 fn data_that_is_no_json_counts_as_text_when_a_stream_breaks_off() {
@@ -223,6 +253,27 @@ fn an_answer_that_is_no_gzip_though_it_says_so_is_flagged() {
         assert_eq!(record.provenance, Provenance::Estimated);
         assert_eq!(u64::from(record.tokens[4]), record.relayed_bytes.div_ceil(4));
         assert_eq!(outcome.counters.usage_missing.get(), 1);
+    });
+}
+
+/// Found by the simulation: what decodes a stream takes one without its checksum for broken.
+#[test]
+fn the_checksum_of_a_coded_stream_may_come_a_while_behind_its_events() {
+    let coded = gzip(CHAT.as_bytes());
+    let (events, checksum) = coded.split_at(coded.len() - 8);
+    let fields = "Transfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n";
+    let acts = vec![
+        say([head(fields).into_bytes(), chunk(events)].concat()),
+        Act::Pause(Duration::from_millis(900)),
+        say([chunk(checksum), LAST_CHUNK.to_vec()].concat()),
+    ];
+    let upstream = vec![Manner::once(acts)];
+    let scenario = Scenario { clients: vec![call(ask(""))], upstream, ..Scenario::default() };
+    transports::each(&scenario, |outcome| {
+        outcome.assert_clean();
+        assert_eq!(outcome.endings(), ["succeeded"]);
+        assert!(outcome.answer().body == coded, "every byte");
+        assert_eq!(outcome.records[0].provenance, Provenance::Reported);
     });
 }
 

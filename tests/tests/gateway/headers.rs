@@ -294,9 +294,19 @@ fn a_long_retry_after_says_not_to_retry() {
 #[test]
 fn a_gateway_before_this_one_is_served_like_anybody() {
     let other = format!("x-tollgate-request-id: tgr_{}\r\n", "p".repeat(32));
-    let scenarios = [other.clone(), format!("{other}x-tollgate-attempt: 1\r\n")]
-        .map(|fields| ((), Scenario::plain(call(post(&fields, BODY)), ok().as_bytes())));
-    transports::each_of(&scenarios, |(), outcome| {
+    let gateway = format!("{other}x-tollgate-attempt: 1\r\n");
+    let scenarios = [
+        (None, other.clone()),
+        // Who is no gateway names none.
+        (None, format!("{other}x-tollgate-via: ababab\r\n")),
+        (Some("pppppp"), gateway.clone()),
+        (
+            Some("ababab,pppppp"),
+            format!("X_Tollgate_Via: b\r\nX-Tollgate-Via: ababab\r\n{gateway}"),
+        ),
+    ]
+    .map(|(via, fields)| (via, Scenario::plain(call(post(&fields, BODY)), ok().as_bytes())));
+    transports::each_of(&scenarios, |via, outcome| {
         outcome.assert_clean();
         assert_eq!((outcome.answer().status, outcome.forwarded()), (200, 1));
         for asked in outcome.requests() {
@@ -304,6 +314,27 @@ fn a_gateway_before_this_one_is_served_like_anybody() {
                 (asked.count("x-tollgate-request-id"), asked.count("x-tollgate-attempt")),
                 (1, 1)
             );
+            assert_eq!(asked.field("x-tollgate-via").as_deref(), *via);
+            assert_eq!(asked.count("x_tollgate_via"), 0);
+        }
+    });
+}
+
+#[test]
+fn a_call_that_came_through_more_gateways_than_any_chain_has_is_refused() {
+    let gateway =
+        format!("x-tollgate-request-id: tgr_{}\r\nx-tollgate-attempt: 1\r\n", "p".repeat(32));
+    let scenarios = [(200, 7), (508, 8), (508, 400)].map(|(status, names)| {
+        let via = format!("{gateway}x-tollgate-via: {}\r\n", vec!["ababab"; names].join(","));
+        (status, Scenario::plain(call(post(&via, BODY)), ok().as_bytes()))
+    });
+    transports::each_of(&scenarios, |&status, outcome| {
+        outcome.assert_clean();
+        let answer = outcome.answer();
+        assert_eq!((answer.status, outcome.forwarded()), (status, usize::from(status == 200)));
+        if status == 508 {
+            assert_eq!(answer.code(), "loop_detected");
+            assert_eq!(answer.field("x-should-retry").as_deref(), Some("false"));
         }
     });
 }

@@ -70,6 +70,30 @@ fn a_credential_given_twice_is_refused_in_any_order() {
     });
 }
 
+/// Codings before `chunked` are not spoken here; without it at the end, and there alone, nobody can
+/// say where the body ends.
+#[test]
+fn codings_that_are_not_spoken_are_told_from_bodies_without_an_end() {
+    let posted = post("", BODY).replacen("Content-Length: 27\r\n", "{}\r\n", 1);
+    assert!(posted.contains("{}"), "{posted}");
+    for (coding, status, code) in [
+        ("deflate,GZIP , Chunked", 501, "not_implemented"),
+        ("chunked, gzip", 400, "invalid_request"),
+        ("gzip", 400, "invalid_request"),
+        ("chunked, chunked", 400, "invalid_request"),
+        ("gzip;q=1, chunked", 400, "invalid_request"),
+    ] {
+        let request = posted.replacen("{}", &format!("Transfer-Encoding: {coding}"), 1);
+        let client = vec![send(&request), Step::Answer, Step::End];
+        transports::each(&Scenario::plain(client, b""), |outcome| {
+            outcome.assert_clean();
+            let answer = outcome.answer();
+            assert_eq!((answer.status, answer.code().as_str()), (status, code), "{coding}");
+            assert!(answer.closes() && outcome.forwarded() == 0, "{coding}");
+        });
+    }
+}
+
 /// The write stall is about a peer that takes nothing. One that takes a large body slowly, for
 /// longer than the stall in all, is no such peer.
 #[test]

@@ -481,12 +481,26 @@ fn captured_requests_pass_byte_for_byte() {
     });
 }
 
+fn models(list: &Value) -> &[Value] {
+    list["data"].as_array().unwrap()
+}
+
 /// One list in two shapes: what the key may ask for, on whatever route.
 #[test]
 fn the_list_of_models_has_the_shape_its_client_knows() {
     let config = "[[model]]\nname = \"sonnet\"\n\
                   candidates = [{ provider = \"claude\", model = \"claude-a\" }]\n\
                   [alias]\nbest = \"claude/claude-b\"\nfast = \"up/a\"\n";
+    // Exact names are listed, once, whoever else serves them; patterns are not.
+    let served = "[[provider]]\nname = \"second\"\nkind = \"openai\"\n\
+                  base_url = \"http://127.0.0.1:9/v1\"\n\
+                  credentials = [{ name = \"k\", key = \"${UPSTREAM_KEY}\" }]\n\
+                  models = [\"shared\", \"fast\", \"gpt-*\", \"gpt-own\", \"sonnet[1m]\"]\n\
+                  [[provider]]\nname = \"third\"\nkind = \"anthropic\"\n\
+                  base_url = \"http://127.0.0.1:9\"\n\
+                  credentials = [{ name = \"k\", key = \"${UPSTREAM_KEY}\" }]\n\
+                  models = [\"shared\", \"claude-haiku\", \"sonnet\"]\n";
+    let config = format!("{served}{config}");
     let list = |fields: &str| {
         format!(
             "GET /v1/models?limit=1000 HTTP/1.1\r\nHost: h\r\nx-api-key: sk-poor\r\n{fields}\r\n"
@@ -494,13 +508,16 @@ fn the_list_of_models_has_the_shape_its_client_knows() {
     };
     let requests = [list(""), list("anthropic-version: 2023-06-01\r\n")];
     for (limits, names) in [
-        ("", &["best", "fast", "sonnet"][..]),
-        ("models = [\"claude/*\"]", &["best", "sonnet"]),
+        ("", &["best", "claude-haiku", "fast", "gpt-own", "shared", "sonnet"][..]),
+        ("models = [\"claude/*\"]", &["best", "claude-haiku", "sonnet"]),
+        // Whose a name is depends on the route: here on that of messages only.
+        ("models = [\"third/*\"]", &["shared"]),
+        ("models = [\"SHARED\", \"gpt-*\"]", &["gpt-own", "shared"]),
         ("models = [\"a\", \"SONNET\"]", &["fast", "sonnet"]),
         ("models = []", &[]),
     ] {
         let client = requests.iter().flat_map(call).collect();
-        let scenario = Scenario::plain(client, b"").under(config).under(&poor(limits));
+        let scenario = Scenario::plain(client, b"").under(&config).under(&poor(limits));
         transports::each(&scenario, |outcome| {
             outcome.assert_clean();
             assert_eq!((outcome.statuses(0), outcome.forwarded()), (vec![200, 200], 0));
@@ -510,15 +527,22 @@ fn the_list_of_models_has_the_shape_its_client_knows() {
                 .map(|answer| serde_json::from_slice(&answer.body).unwrap())
                 .collect();
             for body in &bodies {
-                let listed: Vec<&str> = body["data"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(|m| m["id"].as_str().unwrap())
-                    .collect();
+                let listed: Vec<&str> =
+                    models(body).iter().map(|model| model["id"].as_str().unwrap()).collect();
                 assert_eq!(listed, names, "{limits}");
             }
             assert_eq!(bodies[0]["object"], "list");
+            for (chat, messages) in models(&bodies[0]).iter().zip(models(&bodies[1])) {
+                assert_eq!(
+                    (&chat["object"], &chat["owned_by"]),
+                    (&"model".into(), &"tollgate".into())
+                );
+                assert!(chat["created"].is_u64() && messages["created_at"].is_string());
+                assert_eq!(
+                    (&messages["type"], &messages["display_name"]),
+                    (&"model".into(), &messages["id"])
+                );
+            }
             let (first, last) = (names.first().copied(), names.last().copied());
             assert_eq!(
                 (bodies[1]["first_id"].as_str(), bodies[1]["last_id"].as_str()),

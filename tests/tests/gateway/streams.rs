@@ -491,6 +491,20 @@ fn a_stream_in_a_coding_passes_untouched() {
     });
 }
 
+/// What stands behind the end of a gzip stream and is none costs nobody the usage that was read.
+#[test]
+fn bytes_behind_a_gzip_stream_change_nothing_of_its_price() {
+    let junk = "no gzip".repeat(20);
+    let body = [gzip(CHAT.as_bytes()), junk.into_bytes()].concat();
+    let fields = "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n";
+    let acts = vec![say(head(fields)), say(chunk(&body)), say(LAST_CHUNK)];
+    transports::each(&once(&ask(""), acts), |outcome| {
+        outcome.assert_clean();
+        assert_eq!((&outcome.answer().body, outcome.records[0].cost_picousd), (&body, CHAT_COST));
+        assert_eq!(outcome.endings(), ["succeeded"]);
+    });
+}
+
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     use std::io::Write as _;
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

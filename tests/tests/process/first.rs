@@ -4,9 +4,10 @@
 use crate::program::{Program, ask, chat, folder, tollgate};
 use loadtest::standin::{Config, Standin};
 use rustix::process::Signal;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// `serve` without a file, and with nothing of this test's own environment.
 fn bare(folder: &Path, variables: &[(&str, String)]) -> Command {
@@ -41,6 +42,30 @@ fn start(folder: &Path, standin: SocketAddr) -> (Program, SocketAddr) {
     let data = program.err.wait_for("data").replace("http://", "");
     program.err.wait_for("ready");
     (program, data.parse().expect("an address"))
+}
+
+/// What a pipe holds on Linux, unless its size was changed.
+const PIPE_BYTES: usize = 64 * 1024;
+
+/// The node serves, and ends when it is told to; the operator is told what to do about the key.
+#[test]
+fn a_first_key_that_nobody_reads_holds_up_neither_calls_nor_the_end() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let folder = folder("first-unread");
+    let (unread, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(&[b'x'; PIPE_BYTES]).unwrap();
+    let mut command = bare(&folder, &both(standin.addr()));
+    command.stdout(writer).stderr(Stdio::piped());
+    let mut program = Program::adopt(command);
+    let data = program.err.wait_for("data").replace("http://", "").parse().unwrap();
+    program.err.wait_for("key ");
+    let answer = ask(data, &chat("tg-wrong", "ok"));
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    program.signal(Signal::TERM);
+    assert_eq!(program.wait(), Some(0));
+    let said = program.err.wait_for_end().join("\n");
+    assert!(said.contains("warning     nobody reads the standard output"), "{said}");
+    drop(unread);
 }
 
 /// Whether a text stands in any file below a folder.

@@ -91,14 +91,9 @@ fn a_running_node_makes_shows_and_revokes_keys_at_once() {
     );
     let (code, said, _) = keys(&folder, &["show", "agents"]);
     assert_eq!(code, Some(0));
-    for part in [
-        "agents, key_2",
-        "state       active",
-        "models      ok*",
-        "3, 0 in flight",
-        " served or refused, ",
-        "`tollgate ledger sum --key key_2` tells the refused ones apart",
-    ] {
+    for part in
+        ["agents, key_2", "state       active", "models      ok*", "3, 0 in flight", " upstream; "]
+    {
         assert!(said.contains(part), "{part} in {said}");
     }
     assert!(!said.contains("1 calls"), "{said}");

@@ -65,6 +65,68 @@ fn a_request_is_told_in_plain_words_and_as_json() {
     assert_eq!(code, Some(2), "{said}");
 }
 
+/// A node of before its records had traces and its frames stated refusals.
+#[test]
+fn a_ledger_of_before_is_read() {
+    let folder = folder("ledger-before");
+    let before = Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/tests/golden/log-v1");
+    let segment = "ledger/seg-00000000000000000001.log";
+    std::fs::create_dir_all(folder.join("state/ledger")).unwrap();
+    for name in ["node", "state.redb", segment] {
+        std::fs::copy(before.join(name), folder.join("state").join(name)).unwrap();
+    }
+    let place = ["--state-dir", "state"];
+    let told = |what: &[&str]| json(&folder, &[what, &place, &["--json"]].concat());
+    let sums = told(&["sum"]);
+    assert_eq!((&sums["exchanges"], &sums["refusals"]), (&3.into(), &2.into()));
+    assert_eq!(told(&["verify"])["sound"], true);
+    let record = told(&["show", "tgr_abkccngbckdhbmmphjaaaaabaaaaaaad"]);
+    assert_eq!((&record["code"], &record["seq"]), (&"budget_exceeded".into(), &4.into()));
+    assert!(record["trace_id"].is_null());
+    let mut keys = tollgate(&folder, &["keys", "show", "tests", "--state-dir", "state"]);
+    let said = String::from_utf8(keys.output().expect("it runs").stdout).unwrap();
+    let settled = "settled     3 calls, $0.001728, $0.001728 upstream; 2 refusals\n";
+    assert!(said.contains(settled), "{said}");
+}
+
+#[test]
+fn a_trace_leads_to_its_records() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let folder = folder("ledger-trace");
+    let Served { mut program, data, .. } = serve_in(&folder, "", &standin, "auto", &["--no-pin"]);
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let value = format!("00-{trace}-00f067aa0ba902b7-01");
+    let traced = |model: &str| {
+        let fields = format!("\r\ntraceparent: {value}\r\n");
+        ask(data, &chat(KEY, model).replacen("\r\n", &fields, 1))
+    };
+    let ids = ["ok", "ok-cached"].map(|model| {
+        let answer = traced(model);
+        assert!(answer.contains(&format!("traceparent: 00-{trace}-")), "{answer}");
+        let id = answer.split("x-tollgate-request-id: ").nth(1).and_then(|rest| rest.get(..36));
+        id.expect("our id").to_owned()
+    });
+    ask(data, &chat(KEY, "ok"));
+    program.signal(Signal::TERM);
+    assert_eq!(program.wait(), Some(0), "{:#?}", program.err.seen());
+    for asked in [trace, &value] {
+        let (code, said) = ledger(&folder, &["show", asked]);
+        assert_eq!((code, said.matches("request     ").count()), (Some(0), 2), "{said}");
+        assert!(ids.iter().all(|id| said.contains(id)), "{said}");
+        assert_eq!(said.matches(&format!("trace       {trace}\n")).count(), 2, "{said}");
+    }
+    let (_, said) = ledger(&folder, &["tail", "--json"]);
+    let traces: Vec<Value> = said
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["trace_id"].clone())
+        .collect();
+    assert_eq!(traces.len(), 3);
+    assert_eq!(traces.iter().filter(|id| *id == trace).count(), 2);
+    assert!(traces.iter().all(|id| id.as_str().is_some_and(|id| id.len() == 32)), "{traces:?}");
+    let (code, said) = ledger(&folder, &["show", &trace.replace('4', "5")]);
+    assert_eq!(code, Some(1), "{said}");
+}
+
 #[test]
 fn the_last_records_and_their_sums_are_listed() {
     let (folder, ids) = served("ledger-list");

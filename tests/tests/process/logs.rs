@@ -4,7 +4,7 @@
 use crate::program::{Program, ask, chat, folder, get};
 use crate::serve::{KEY, Served, serve_in};
 use loadtest::standin::{Config, Standin};
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal, prlimit};
 use serde_json::Value;
 use std::io::PipeReader;
 use std::process::Stdio;
@@ -221,4 +221,26 @@ fn an_error_output_that_nobody_reads_holds_up_neither_calls_nor_the_end() {
     program.signal(Signal::TERM);
     assert_eq!(program.wait(), Some(0));
     drop(lines);
+}
+
+/// `ulimit -f`: the kernel ends a process that writes beyond it, unless the process asks.
+#[test]
+fn an_access_log_as_large_as_the_process_may_write_costs_lines_and_no_calls() {
+    let standin = Standin::start(Config::default()).unwrap();
+    let folder = folder("logs-limit");
+    let log = "[log]\naccess = \"file:access.log\"\n[ledger]\nsegment_bytes = \"1MiB\"\n";
+    // The ledger's files are far from it.
+    let most = 4 << 20;
+    std::fs::write(folder.join("access.log"), vec![b'\n'; most]).unwrap();
+    let mut served = serve_in(&folder, log, &standin, "auto", &["--no-pin"]);
+    let limit = Rlimit { current: Some(most as u64), maximum: Some(most as u64) };
+    prlimit(Some(served.program.pid()), Resource::Fsize, limit).unwrap();
+    for _ in 0..3 {
+        let answer = ask(served.data, &chat(KEY, "ok"));
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    let lost = "tollgate_log_lines_lost_total 3";
+    while !get(served.admin, "/metrics").lines().any(|line| line == lost) {}
+    served.program.signal(Signal::TERM);
+    assert_eq!(served.program.wait(), Some(0));
 }

@@ -124,8 +124,12 @@ impl Program {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("it can be signalled");
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        kill_process(id.expect("a process id"), signal).expect("it can be signalled");
+        id.expect("a process id")
     }
 
     /// Waits for the end of both pipes, then of the process; its exit code.

@@ -14,3 +14,9 @@ fn an_answer_that_broke_off_inside_its_usage_was_charged_as_reported() {
 fn the_input_of_a_model_without_a_price_was_estimated_at_nothing() {
     must_hold(4);
 }
+
+/// `the_checksum_of_a_coded_stream_may_come_a_while_behind_its_events` in `gateway`.
+#[test]
+fn a_coded_stream_lost_its_checksum() {
+    must_hold(265);
+}

@@ -206,13 +206,23 @@ pub(crate) fn read(got: &[u8], events: &[&Event], dialect: Dialect) -> Result<Se
     Ok(seen)
 }
 
-/// One event of the gateway's own that is an error and the last.
-fn error_of(rest: &[u8], dialect: Dialect) -> Option<serde_json::Value> {
-    let begins: &[u8] = match dialect {
+/// Without the beginning of an error at its end, for a client that took no more of it.
+pub(crate) fn untorn(got: &[u8], dialect: Dialect) -> &[u8] {
+    let begins = [error_begins(dialect), b"{\"error\":{"].concat();
+    let at = got.windows(begins.len()).rposition(|bytes| bytes == begins);
+    at.filter(|_| !got.ends_with(b"\n\n")).map_or(got, |at| &got[..at])
+}
+
+fn error_begins(dialect: Dialect) -> &'static [u8] {
+    match dialect {
         Dialect::Chat => b"data: ",
         Dialect::Messages => b"event: error\ndata: ",
-    };
-    let data = rest.strip_prefix(begins)?.strip_suffix(b"\n\n")?;
+    }
+}
+
+/// One event of the gateway's own that is an error and the last.
+fn error_of(rest: &[u8], dialect: Dialect) -> Option<serde_json::Value> {
+    let data = rest.strip_prefix(error_begins(dialect))?.strip_suffix(b"\n\n")?;
     let error: serde_json::Value = serde_json::from_slice(data).ok()?;
     error["error"].is_object().then_some(error)
 }
@@ -236,6 +246,11 @@ mod tests {
         let broken = read(format!("{first}{error}")).unwrap();
         assert!(broken.error.is_some() && broken.events == 1);
         assert_eq!(read(format!("{first}{}", &second[..9])).unwrap().within, 9);
+        let torn = format!("{first}{}", &error[..20]);
+        assert_eq!(untorn(torn.as_bytes(), Dialect::Chat), first.as_bytes());
+        for whole in [format!("{first}{error}"), format!("{first}{}", &second[..9])] {
+            assert_eq!(untorn(whole.as_bytes(), Dialect::Chat), whole.as_bytes());
+        }
         for wrong in [
             format!("{}{beat}{second}", &first[..first.len() - 1]),
             format!("{second}"),

@@ -45,8 +45,16 @@ const TABLE: &[Row] = &[
     Row { module: "upstream", may_know: &["io", "codec", "exchange", "config::snapshot"] },
     Row {
         module: "control",
-        // It takes new certificates up while the node runs.
-        may_know: &["exchange", "config", "store", "observe", "upstream::addresses", "io::tls"],
+        // It takes new certificates up while the node runs, and tells whose breaker is open.
+        may_know: &[
+            "exchange",
+            "config",
+            "store",
+            "observe",
+            "upstream::addresses",
+            "io::tls",
+            "govern::breaker",
+        ],
     },
     Row { module: "admin", may_know: &["control", "observe", "store"] },
     // Counters are labelled by refusals and endings, which are nouns of the exchange.

@@ -46,6 +46,9 @@ pub(super) fn rows(seq: u64, record: &Record<'_>, names: &Names) -> Vec<String> 
         ("held", held(&settled)),
         ("attempts", attempts(&settled, names)),
     ];
+    if let Some(id) = settled.trace_id {
+        rows.push(("trace", receipt::trace(id)));
+    }
     for (word, text) in [("session", record.tail.session), ("end user", record.tail.end_user)] {
         if !text.is_empty() {
             rows.push((word, readable(text)));

@@ -11,6 +11,7 @@ use crate::exchange::time::UnixMs;
 use crate::server::Node;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 /// The name of a first key.
 const FIRST: &str = "first";
@@ -117,14 +118,26 @@ pub(super) fn first_key(node: &Node, now: UnixMs) -> Result<Option<String>, KeyF
 const COMMENT: &str = "# the first key of this node, without limits; it is shown this once";
 
 /// Tells it, once. As a line of a shell, for the clients' lines read this variable. Records that
-/// are printed have the standard output to themselves.
-pub(super) fn tell_first_key(text: &str, output_is_taken: bool) {
+/// are printed have the standard output to themselves. It is written by the thread that is
+/// given back: nobody else waits for whoever reads.
+pub(super) fn tell_first_key(text: &str, output_is_taken: bool) -> Option<JoinHandle<()>> {
     line("key", &format!("{FIRST}, without limits; its text is shown this once:"));
     let export = format!("export TOLLGATE_KEY={text}");
     if output_is_taken {
         output::tell(&export);
-    } else if output::print(&format!("{COMMENT}\n{export}\n")).is_err() {
-        let how = "`tollgate keys revoke first`, then `tollgate keys create`";
-        line("warning", &format!("nobody reads the standard output, and the key is lost: {how}"));
+        return None;
     }
+    let lines = format!("{COMMENT}\n{export}\n");
+    let told = std::thread::Builder::new().name("first-key".to_owned()).spawn(move || {
+        if output::print(&lines).is_err() {
+            first_key_is_lost();
+        }
+    });
+    told.map_err(|_| first_key_is_lost()).ok()
+}
+
+/// Says so: the text is nowhere else.
+pub(super) fn first_key_is_lost() {
+    let how = "`tollgate keys revoke first`, then `tollgate keys create`";
+    line("warning", &format!("nobody reads the standard output, and the key is lost: {how}"));
 }

@@ -1,7 +1,7 @@
 //! A key as JSON: what is stored, and how its limits stand at this moment. The digest is not in
 //! it: nobody needs it to say which key is meant.
 
-use super::{KeyFault, Keys};
+use super::{KeyFault, Keys, OfKey};
 use crate::exchange::budget::Budget;
 use crate::exchange::bundle::Bundle;
 use crate::exchange::ids::KeyId;
@@ -10,16 +10,15 @@ use crate::exchange::rfc3339;
 use crate::exchange::time::{Now, UnixMs};
 use crate::exchange::window::NEVER;
 use serde_json::{Value, json};
-use store::balance::Total;
 use store::state::KeyRow;
 
 impl Keys {
     /// A key with everything about it.
     pub fn show(&self, row: &KeyRow, now: Now) -> Result<Value, KeyFault> {
-        let settled = self.settled(row.id)?;
+        let of_key = self.settled(row.id)?;
         let mut shown = self.list_entry(row, now);
         if let Some(object) = shown.as_object_mut() {
-            object.insert("settled".to_owned(), total(&settled));
+            object.insert("settled".to_owned(), settled(&of_key));
         }
         Ok(shown)
     }
@@ -86,14 +85,16 @@ fn budget_json(budget: &Budget, now: UnixMs) -> Value {
     })
 }
 
-/// Sums of settled calls. They can be above what a number of JSON holds: texts beside them.
-pub(in crate::control) fn total(total: &Total) -> Value {
+/// Sums of settled calls, and how many were refused and are not among them. They can be above what
+/// a number of JSON holds: texts beside them.
+fn settled(OfKey { all: total, refusals }: &OfKey) -> Value {
     let money = |pico: u128| {
         u64::try_from(pico)
             .map_or_else(|_| format!("{pico} pico-dollars"), |p| PicoUsd(p).to_string())
     };
     json!({
-        "exchanges": total.exchanges,
+        "exchanges": total.exchanges.saturating_sub(*refusals),
+        "refusals": refusals,
         "cost": money(total.cost_picousd),
         "cost_picousd": total.cost_picousd.to_string(),
         "upstream_cost": money(total.upstream_cost_picousd),

@@ -367,6 +367,7 @@ fn a_shown_key_says_how_its_limits_stand() {
     assert!(total["resets"].is_null());
     assert_eq!(month["resets"], "2026-12-01T00:00:00Z");
     assert_eq!(shown["settled"]["exchanges"], 0);
+    assert_eq!(shown["settled"]["refusals"], 0);
     assert_eq!(shown["expires"], "2026-11-30T13:00:00Z");
     assert!(!shown.to_string().contains(text.reveal()));
     let later = Now { wall: UnixMs(NOW.0 + 3_600_000), ..now };

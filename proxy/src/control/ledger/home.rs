@@ -49,6 +49,12 @@ impl Home {
         let known = identity(&self.state_dir)?;
         let fresh = known.map_or_else(mint, Ok)?;
         let path = self.path("state.redb");
+        if known.is_some() && std::fs::metadata(&path).is_ok_and(|found| found.len() == 0) {
+            // A new one would be made of it, and budgets would begin anew.
+            let why = "state.redb has lost all that was in it; put it back from a copy, or remove \
+                       it: keys are gone then";
+            return Err(LedgerError::Identity { state_dir: self.state_dir.clone(), why });
+        }
         // Made here and not by redb, which has no say in who may read it.
         let mut file = OpenOptions::new();
         let file = file.create(true).truncate(false).write(true).mode(0o600).open(&path);

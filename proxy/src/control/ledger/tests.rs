@@ -235,8 +235,8 @@ fn a_kill_loses_nothing_and_books_nothing_twice() {
         ];
         assert_eq!(records(&scratch.log(), node), expected, "{rule:?}");
         let spent = expected.map(|(key, cost, _)| (key, u128::from(cost)));
-        assert_eq!(costs(&again.balances), BTreeMap::from(spent));
-        let window = again.balances.total(Account::window(7, 1));
+        assert_eq!(costs(again.ledger.balances()), BTreeMap::from(spent));
+        let window = again.ledger.balances().total(Account::window(7, 1));
         assert_eq!(
             window,
             Total {
@@ -292,7 +292,10 @@ fn a_lost_state_store_comes_back_from_the_log() {
     }
     let opened = open(&scratch.options()).unwrap();
     assert_eq!((opened.node, opened.start), (node, 4));
-    assert_eq!(costs(&opened.balances), BTreeMap::from([(1, 10), (2, 10), (3, 10), (9, 21)]));
+    assert_eq!(
+        costs(opened.ledger.balances()),
+        BTreeMap::from([(1, 10), (2, 10), (3, 10), (9, 21)])
+    );
     assert_eq!(records(&scratch.log(), node).len(), 6);
 }
 

@@ -24,6 +24,9 @@ const NAMES_MAX: usize = 256;
 /// What is spoken inside.
 const ALPN: &[u8] = b"http/1.1";
 
+/// What a client that was told to speak the older version names; its answers fit it.
+const ALPN_OLDER: &[u8] = b"http/1.0";
+
 /// Why certificates or keys are of no use. Says nothing of what is in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsFault {
@@ -160,7 +163,7 @@ impl ServerTls {
         let builder = builder.with_no_client_auth();
         let config = builder.with_single_cert(chain, key);
         let mut config = config.map_err(|_| TlsFault::WrongKey)?;
-        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.alpn_protocols = [ALPN, ALPN_OLDER].map(<[u8]>::to_vec).to_vec();
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(|_| TlsFault::Internal)?;
         Ok(ServerTls(Arc::new(config)))

@@ -2,11 +2,14 @@ use super::*;
 use crate::exchange::budget::Scope;
 use crate::exchange::time::UnixMs;
 use crate::exchange::window::Period;
+use codec::trace_context::LINE;
 
 fn all() -> Vec<Refusal> {
     vec![
         Refusal::BadHead { status: 400, why: "malformed request line" },
         Refusal::BadHead { status: 431, why: "head too large" },
+        Refusal::BadHead { status: 501, why: "transfer coding not supported" },
+        Refusal::BadHead { status: 505, why: "HTTP version not supported" },
         Refusal::RequestTimeout,
         Refusal::LengthRequired,
         Refusal::TooLarge,
@@ -57,7 +60,8 @@ fn origin(dialect: Dialect) -> Origin {
 
 fn written(refusal: Refusal, dialect: Dialect) -> (String, serde_json::Value) {
     let mut out = Vec::new();
-    write(&mut out, refusal, &origin(dialect), Some(b"caller-1"));
+    let told = Told { caller_id: Some(b"caller-1"), trace: LINE };
+    write(&mut out, refusal, &origin(dialect), told);
     let text = String::from_utf8(out).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     let length = head.lines().find_map(|l| l.strip_prefix("content-length: ")).unwrap();
@@ -116,13 +120,14 @@ fn fields_say_what_the_client_must_know() {
     assert!(head.contains("\r\nupgrade: HTTP/1.1\r\n"), "{head}");
     assert!(head.contains("\r\nx-request-id: caller-1\r\n"), "{head}");
     assert!(head.contains("\r\nconnection: close\r\n"), "{head}");
+    assert!(head.contains(str::from_utf8(LINE).unwrap()), "{head}");
 }
 
 #[test]
 fn an_answer_to_head_has_the_length_and_no_body() {
     let mut out = Vec::new();
     let to = Origin { is_head: true, ..origin(Dialect::Chat) };
-    write(&mut out, Refusal::NotFound, &to, None);
+    write(&mut out, Refusal::NotFound, &to, Told::default());
     let text = String::from_utf8(out).unwrap();
     assert!(text.ends_with("\r\n\r\n") && !text.contains("content-length: 0"), "{text}");
 }

@@ -172,8 +172,12 @@ impl Flow {
                 if events.error_first {
                     self.first_error.get_or_insert_default();
                 }
+                // What is wrong behind the end is no part of the stream, whose usage stands.
+                let over = events.scan.is_terminated();
                 self.all_clear(body);
-                if broken {
+                if broken && over {
+                    self.surplus = true;
+                } else if broken {
                     self.reader = Reader::Blind;
                     self.begun = true;
                 }

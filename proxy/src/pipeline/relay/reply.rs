@@ -104,6 +104,12 @@ impl Reply {
         self.facts().and_then(|facts| facts.error.as_ref())
     }
 
+    /// Bytes of text the model has said: below 0x80, and from there on. `None` if nobody could
+    /// count them.
+    pub(crate) fn said(&self) -> Option<(u64, u64)> {
+        self.facts().map(|facts| (facts.said.ascii, facts.said.non_ascii))
+    }
+
     /// The usage that was reported, if any.
     pub(crate) fn usage(&self) -> UsageEnvelope {
         let Some(facts) = self.facts() else { return UsageEnvelope::default() };

@@ -33,6 +33,10 @@ use store::record::flag;
 /// all events by then; what it waits for is the end of its own body.
 const AFTER_END: Duration = Duration::from_millis(300);
 
+/// The same of a stream in gzip: behind its events it has a checksum, and whoever decodes it takes
+/// one without for broken. As long as an upstream may take for a packet of some bytes.
+const AFTER_CODED_END: Duration = Duration::from_secs(5);
+
 /// Room for the framing of chunks beside their data.
 const CHUNK_FRAMING_BYTES: usize = 64;
 
@@ -202,7 +206,8 @@ impl<'a, I: Io> Streaming<'a, I> {
     /// How long the end of the body may still take, since the stream's own was seen.
     fn end_in(&mut self, tick: u64) -> Duration {
         if !std::mem::replace(&mut self.ending, true) {
-            self.tick = tick + leaving::ticks(AFTER_END);
+            let span = if self.flow.is_plain() { AFTER_END } else { AFTER_CODED_END };
+            self.tick = tick + leaving::ticks(span);
         }
         leaving::span(self.tick.saturating_sub(tick))
     }

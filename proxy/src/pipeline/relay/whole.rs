@@ -151,7 +151,8 @@ impl<'a, I: Io> Whole<'a, I> {
     /// Prices it, by what it said it used, else by the rule of its ending.
     pub(super) fn settle(&self, call: &Call<'_>, held: &mut Held, ending: Ending) {
         pricing::unreadable(held, self.incoming.head.status, self.reply.is_unread());
-        pricing::answer(call, held, &self.incoming, (self.reply.usage(), None), ending);
+        let read = (self.reply.usage(), self.reply.said());
+        pricing::answer(call, held, &self.incoming, read, ending);
     }
 
     /// Passes it on.
@@ -230,7 +231,7 @@ impl<'a, I: Io> Whole<'a, I> {
             if done {
                 self.settle(call, held, Ending::Succeeded);
             } else {
-                let read = (self.reply.usage(), None);
+                let read = (self.reply.usage(), self.reply.said());
                 pricing::passing(self.incoming.shard, call, held, read, status);
             }
             let (back, sent) = self.send_piece(client, out, framing, keep, stall).await;

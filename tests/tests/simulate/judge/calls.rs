@@ -205,7 +205,9 @@ impl View<'_, '_> {
         let shows = !matches!(last.kind, Kind::StreamErrorFirst | Kind::StreamGzip);
         let all = last.events.as_ref().filter(|_| shows).unwrap_or(&none);
         let visible: Vec<&Event> = all.iter().filter(|event| !event.hidden).collect();
-        let seen = stream::read(&answer.body, &visible, self.dialect())?;
+        let torn = !whole && self.disturbed();
+        let body = if torn { stream::untorn(&answer.body, self.dialect()) } else { &answer.body };
+        let seen = stream::read(body, &visible, self.dialect())?;
         let bytes = seen.bytes;
         let ended = visible[..seen.events].iter().any(|event| event.ends);
         if let Some(error) = &seen.error {

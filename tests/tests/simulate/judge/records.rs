@@ -374,6 +374,19 @@ impl Bill<'_, '_> {
         self.record.relayed_bytes == all as u64
     }
 
+    /// What the text of a whole answer counts: of what was relayed, and of all that came. Of what
+    /// cannot be read every byte relayed is one of text.
+    fn whole_text(&self) -> (u32, u32) {
+        let relayed = self.record.relayed_bytes;
+        let every = tokens((relayed, 0));
+        let Some(last) = self.replies().last().filter(|reply| reply.events.is_none()) else {
+            return (every, every);
+        };
+        let part = usize::try_from(relayed).unwrap_or(usize::MAX).min(last.body.len());
+        let part = text_in(&last.body[..part]).unwrap_or_default();
+        text_in(&last.body).map_or((every, every), |all| (tokens(part), tokens(all)))
+    }
+
     /// The input as its text counts, or as a report that broke off had told; the output as what
     /// was relayed counts, of a stream what the model said in it.
     fn check_estimate(&self) -> Result<(), String> {
@@ -381,7 +394,7 @@ impl Bill<'_, '_> {
         let call = self.case.call(self.call);
         let [fresh, cached, written, _, output, ..] = record.tokens;
         let mut inputs = vec![(call.input as u32, 0, 0)];
-        let (mut least, mut most) = (relayed_tokens(record), relayed_tokens(record));
+        let (mut least, mut most) = self.whole_text();
         for reply in self.replies() {
             let left = record.ending == Ending::ClientLeft;
             if let Some(usage) = reply.noted.or_else(|| reply.usage.filter(|_| left)) {
@@ -393,9 +406,7 @@ impl Bill<'_, '_> {
                     (ascii + event.said.0, other + event.said.1)
                 });
                 least = 0;
-                most =
-                    most.max(u32::try_from(said.0.div_ceil(4) + said.1.div_ceil(2)).unwrap_or(0));
-                most = most.max(1);
+                most = most.max(tokens(said)).max(1);
             }
         }
         let rules = self.case.plan.world.endings;
@@ -416,6 +427,25 @@ impl Bill<'_, '_> {
     }
 }
 
-fn relayed_tokens(record: &Settled) -> u32 {
-    u32::try_from(record.relayed_bytes.div_ceil(4)).unwrap_or(u32::MAX)
+/// Bytes of text in a completion as `reply.rs` makes them, or in its beginning: below 0x80, and
+/// from there on.
+fn text_in(body: &[u8]) -> Option<(u64, u64)> {
+    let begins = |mark: &[u8]| {
+        let at = body.windows(mark.len()).position(|bytes| bytes == mark)?;
+        Some(at + mark.len())
+    };
+    let from = begins(b"\"text\":\"").or_else(|| begins(b"\"content\":\""))?;
+    let mut text = Vec::new();
+    let mut rest = body.get(from..)?.iter();
+    while let Some(byte) = rest.next().filter(|byte| **byte != b'"') {
+        text.push(*byte);
+        // An escape counts as it is written, a quote behind its backslash too.
+        text.extend((*byte == b'\\').then(|| rest.next()).flatten());
+    }
+    let ascii = text.iter().filter(|byte| byte.is_ascii()).count() as u64;
+    Some((ascii, text.len() as u64 - ascii))
+}
+
+fn tokens((ascii, other): (u64, u64)) -> u32 {
+    u32::try_from(ascii.div_ceil(4) + other.div_ceil(2)).unwrap_or(u32::MAX)
 }

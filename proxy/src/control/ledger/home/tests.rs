@@ -34,6 +34,19 @@ fn files_of_two_nodes_are_refused() {
     }
 }
 
+/// As a disk that was full, or a copy that was cut, leaves it.
+#[test]
+fn a_state_store_with_nothing_in_it_is_no_new_one() {
+    let scratch = Scratch::new();
+    let node = node_of(&scratch).unwrap();
+    let store = scratch.options().state_dir.join("state.redb");
+    std::fs::write(&store, "").unwrap();
+    assert!(matches!(node_of(&scratch), Err(LedgerError::Identity { .. })));
+    assert_eq!(std::fs::metadata(&store).unwrap().len(), 0, "nothing was made of it");
+    std::fs::remove_file(&store).unwrap();
+    assert_eq!(node_of(&scratch).unwrap(), node);
+}
+
 #[test]
 fn a_file_is_written_whole_or_not_at_all() {
     let scratch = Scratch::new();

@@ -97,7 +97,12 @@ fn the_hello_names_the_host_unless_it_is_an_address_and_offers_http_1_1() {
 
 #[test]
 fn a_client_is_answered_in_http_1_1_and_refused_if_it_knows_only_others() {
-    for (offered, spoken) in [(vec!["h2", "http/1.1"], Some("http/1.1")), (vec![], None)] {
+    for (offered, spoken) in [
+        (vec!["h2", "http/1.1"], Some("http/1.1")),
+        (vec!["http/1.0", "http/1.1"], Some("http/1.1")),
+        (vec!["http/1.0"], Some("http/1.0")),
+        (vec![], None),
+    ] {
         let stage = Stage::new();
         stage.run(async {
             let mut config = stage.papers.far_client();
