@@ -174,17 +174,18 @@ impl Seen {
 pub(crate) fn read(got: &[u8], events: &[&Event], dialect: Dialect) -> Result<Seen, String> {
     let mut seen = Seen::default();
     let mut at = 0;
-    // An event is over with the CR of its last line end; the LF may come behind words of ours.
-    let mut owed = false;
+    // What is still to come of an event in which words of ours may stand already.
+    let mut owed: &[u8] = b"";
     while at < got.len() {
         let rest = &got[at..];
         let next = events.get(seen.events).map(|event| &event.bytes[..]);
-        let early = next.and_then(|next| next.strip_suffix(b"\n")).filter(|n| n.ends_with(b"\r"));
-        if owed && rest.starts_with(b"\n") {
-            (owed, at) = (false, at + 1);
+        let early =
+            next.and_then(|next| early_ends(next).find(|end| rest.starts_with(&next[..*end])));
+        if !owed.is_empty() && rest.starts_with(&owed[..1]) {
+            (owed, at) = (&owed[1..], at + 1);
             seen.bytes += 1;
         } else if let Some(next) = next.filter(|next| rest.starts_with(next)) {
-            (owed, at) = (false, at + next.len());
+            (owed, at) = (b"", at + next.len());
             (seen.events, seen.bytes) = (seen.events + 1, seen.bytes + next.len());
         } else if rest.starts_with(beat(dialect)) {
             seen.beats += 1;
@@ -192,18 +193,28 @@ pub(crate) fn read(got: &[u8], events: &[&Event], dialect: Dialect) -> Result<Se
         } else if let Some(error) = error_of(rest, dialect) {
             seen.error = Some(error);
             return Ok(seen);
-        } else if next.is_some_and(|next| next.starts_with(rest)) && early != Some(rest) {
+        } else if let Some((next, end)) = next.zip(early) {
+            (owed, at) = (&next[end..], at + end);
+            (seen.events, seen.bytes) = (seen.events + 1, seen.bytes + end);
+        } else if next.is_some_and(|next| next.starts_with(rest)) {
             seen.within = rest.len();
             return Ok(seen);
-        } else if let Some(early) = early.filter(|early| rest.starts_with(early)) {
-            (owed, at) = (true, at + early.len());
-            (seen.events, seen.bytes) = (seen.events + 1, seen.bytes + early.len());
         } else {
             let shown = String::from_utf8_lossy(&rest[..rest.len().min(120)]).into_owned();
             return Err(format!("behind {} of its events: {shown:?}", seen.events));
         }
     }
     Ok(seen)
+}
+
+/// Where words of ours may stand in an event, the last place first: behind the CR of its last line
+/// end, whose LF is nothing to a reader; behind the line of a comment, which is no event at all.
+fn early_ends(event: &[u8]) -> impl Iterator<Item = usize> + '_ {
+    let is_comment = event.starts_with(b":");
+    let last = event.strip_suffix(b"\r\n").map(|_| event.len() - 1);
+    let line = event.iter().position(|byte| matches!(byte, b'\r' | b'\n')).unwrap_or(event.len());
+    let behind = (line + 1..event.len()).rev().filter(move |_| is_comment);
+    last.filter(|_| !is_comment).into_iter().chain(behind)
 }
 
 /// Without the beginning of an error at its end, for a client that took no more of it.
@@ -259,6 +270,21 @@ mod tests {
             format!("{first}{second}{second}"),
         ] {
             assert!(read(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn behind_the_line_of_a_comment_words_of_ours_may_stand_already() {
+        for line_end in ["\n", "\r\n", "\r"] {
+            let style = Style { dialect: Dialect::Chat, line_end, tight: false };
+            let (one, two) = (style.comment(), style.content("b"));
+            let second = String::from_utf8_lossy(&two.bytes);
+            let got = format!(": still here{line_end}: keep-alive\n\n{line_end}{second}");
+            let seen = read(got.as_bytes(), &[&one, &two], Dialect::Chat).unwrap();
+            assert_eq!((seen.events, seen.beats), (2, 1), "{line_end:?}");
+            assert_eq!(seen.bytes, one.bytes.len() + two.bytes.len());
+            let wrong = got.replace("here", "he: keep-alive\n\nre");
+            assert!(read(wrong.as_bytes(), &[&one, &two], Dialect::Chat).is_err(), "{wrong}");
         }
     }
 }

@@ -355,7 +355,8 @@ impl Bill<'_, '_> {
         let rules = self.case.plan.world.endings;
         let set = match self.record.ending {
             Ending::Succeeded => rules.succeeded_free,
-            Ending::ClientLeft => rules.left_free,
+            // Priced as one that ends well, before its last bytes went to nobody.
+            Ending::ClientLeft => rules.left_free || rules.succeeded_free,
             // What a kill found priced was to end well, or was about to break.
             Ending::Unknown => rules.succeeded_free || rules.broken_free || rules.left_free,
             _ => rules.broken_free,
