@@ -32,6 +32,13 @@ const RECORDS_WAITING: usize = 4096;
 /// Connections the kernel keeps for a shard that is busy: what `somaxconn` allows by default.
 const BACKLOG: i32 = 4096;
 
+/// How often a port that is in use is looked at again: for a second, far longer than a kernel takes
+/// to let a dead process's sockets go, and short enough for somebody who waits for the refusal.
+const TAKEN_LOOKS: u32 = 20;
+
+/// Between two of these looks.
+const TAKEN_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+
 /// How a node is started.
 pub struct Options {
     /// Which settled records are kept for whoever asks [`Node::records`].
@@ -252,23 +259,43 @@ fn bind(address: SocketAddr, shards: usize) -> io::Result<Vec<TcpListener>> {
     let mut listeners: Vec<TcpListener> = Vec::new();
     let mut address = address;
     for number in 0..shards {
-        let socket = socket2::Socket::new(
-            socket2::Domain::for_address(address),
-            socket2::Type::STREAM.cloexec(),
-            Some(socket2::Protocol::TCP),
-        )?;
-        socket.set_reuse_address(true)?;
-        socket.set_reuse_port(number > 0)?;
-        socket.bind(&address.into())?;
-        socket.listen(BACKLOG)?;
-        // From here on those that follow may join it.
-        socket.set_reuse_port(true)?;
-        let listener = TcpListener::from(socket);
+        let listener = patiently(|| listen(address, number > 0))?;
         // Port 0 is chosen once and shared.
         address = listener.local_addr()?;
         listeners.push(listener);
     }
     Ok(listeners)
+}
+
+fn listen(address: SocketAddr, joins: bool) -> io::Result<TcpListener> {
+    let socket = socket2::Socket::new(
+        socket2::Domain::for_address(address),
+        socket2::Type::STREAM.cloexec(),
+        Some(socket2::Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(joins)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    // From here on those that follow may join it.
+    socket.set_reuse_port(true)?;
+    Ok(TcpListener::from(socket))
+}
+
+/// Takes a port, which a process that was killed may still seem to have: what its ring held is let
+/// go by the kernel some time after whoever waits for it has heard of its end.
+#[expect(clippy::disallowed_methods, reason = "a start: no shard runs yet")]
+fn patiently<T>(mut take: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut left = TAKEN_LOOKS;
+    loop {
+        match take() {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && left > 0 => {
+                left -= 1;
+                std::thread::sleep(TAKEN_PAUSE);
+            }
+            taken => return taken,
+        }
+    }
 }
 
 #[cfg(test)]
