@@ -65,7 +65,8 @@ pub enum Kind {
     Unauthorized,
     /// The same four of the caller's own credential.
     OwnKey,
-    /// The upstream cannot do what was asked for: 404, 405, 501, a 400 or 403 that says so.
+    /// The upstream cannot do what was asked for: 404, 405, 501, a 400 or 403 that says so; a 508,
+    /// which says where a call came from and nothing of who refuses it.
     Mismatch,
     /// Any other 4xx: the request is at fault.
     Rejected,
@@ -262,7 +263,7 @@ fn kind(status: u16, answer: &Answered<'_>) -> Kind {
         429 if is_exhausted(answer) => Kind::Exhausted,
         400 if !answer.own_key && is_exhausted(answer) => Kind::Exhausted,
         400 if is_mismatch(answer) => Kind::Mismatch,
-        404 | 405 | 501 => Kind::Mismatch,
+        404 | 405 | 501 | 508 => Kind::Mismatch,
         429 | 500 | 503 | 529 => Kind::Busy,
         500.. => Kind::Doubtful,
         400..500 => Kind::Rejected,
@@ -284,22 +285,25 @@ fn is_exhausted(answer: &Answered<'_>) -> bool {
 }
 
 /// Codes that say a provider does not have or know what was asked for.
-const MISMATCH: [&str; 6] = [
+const MISMATCH: [&str; 7] = [
     "unsupported_parameter",
     "unsupported_value",
     "unsupported_model",
     "model_not_supported",
     "model_not_found",
+    // Of another tollgate, whose key for this one has a list of models.
+    "model_not_allowed",
     "not_supported",
 ];
 
 /// Texts of a 400 or 403 that say so.
-const MISMATCH_TEXT: [&str; 6] = [
+const MISMATCH_TEXT: [&str; 7] = [
     "not supported",
     "unsupported",
     "does not support",
     "reasoning_content",
     "access to model",
+    "may not use this model",
     "requires moderation",
 ];
 
