@@ -90,22 +90,8 @@ fn words(rest: Rest, cool_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Env};
+    use crate::config::{self, env::AnyVariable};
     use crate::govern::breaker::failed;
-    use std::io;
-    use std::path::Path;
-
-    struct Nothing;
-
-    impl Env for Nothing {
-        fn var(&self, _: &str) -> Option<String> {
-            Some("sk-any".to_owned())
-        }
-
-        fn read_file(&self, _: &Path) -> io::Result<String> {
-            Err(io::ErrorKind::NotFound.into())
-        }
-    }
 
     const TEXT: &str = r#"
 [ledger]
@@ -119,7 +105,7 @@ credentials = [{ name = "a", key = "${A}" }, { name = "b", key = "${B}" }]
 
     #[test]
     fn who_rests_is_told_once_when_it_begins_and_once_when_it_is_over() {
-        let config = config::parse("test.toml", TEXT, &Nothing).unwrap();
+        let config = config::parse("test.toml", TEXT, &AnyVariable).unwrap();
         let snapshot = &config.snapshot;
         let (provider, rules) = (&snapshot.providers[0], &snapshot.breaker);
         let (mut resting, mut trouble) = (Resting::default(), Trouble::default());

@@ -44,23 +44,9 @@ fn place(phase: Phase) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Env};
+    use crate::config::{self, env::AnyVariable};
     use crate::govern::breaker::failed;
     use crate::observe::upstreams::BREAKER_STATES;
-    use std::io;
-    use std::path::Path;
-
-    struct Nothing;
-
-    impl Env for Nothing {
-        fn var(&self, _: &str) -> Option<String> {
-            Some("sk-any".to_owned())
-        }
-
-        fn read_file(&self, _: &Path) -> io::Result<String> {
-            Err(io::ErrorKind::NotFound.into())
-        }
-    }
 
     #[test]
     fn a_host_that_fails_and_a_credential_that_cools_are_seen_and_the_others_stay_as_they_are() {
@@ -76,7 +62,7 @@ mod tests {
             provider("first", 8001),
             provider("second", 8002)
         );
-        let config = config::parse("test.toml", &text, &Nothing).unwrap();
+        let config = config::parse("test.toml", &text, &AnyVariable).unwrap();
         let snapshot = &config.snapshot;
         let (first, rules) = (&snapshot.providers[0], &snapshot.breaker);
         let now = MonoNs(7_000 * NS_PER_MS);

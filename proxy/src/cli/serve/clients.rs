@@ -151,25 +151,11 @@ fn example_of(provider: &Provider) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Env};
-    use std::io;
-    use std::path::Path;
-
-    struct Nothing;
-
-    impl Env for Nothing {
-        fn var(&self, name: &str) -> Option<String> {
-            (name == "K").then(|| "sk-secret".to_owned())
-        }
-
-        fn read_file(&self, _: &Path) -> io::Result<String> {
-            Err(io::ErrorKind::NotFound.into())
-        }
-    }
+    use crate::config::{self, env::AnyVariable};
 
     fn told(text: &str, data: &str) -> Vec<(&'static str, String)> {
         let text = format!("state_dir = \"/s\"\n{text}");
-        let config = config::parse("t", &text, &Nothing).map_err(|e| e.to_string()).unwrap();
+        let config = config::parse("t", &text, &AnyVariable).map_err(|e| e.to_string()).unwrap();
         lines(&config, data.parse().unwrap())
     }
 
