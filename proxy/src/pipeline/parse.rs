@@ -59,7 +59,8 @@ pub(super) struct Kept<'a> {
     pub node: [u8; 3],
 }
 
-/// Reads a complete head.
+/// Reads a complete head. Nothing of the request before is left in `kept`: whoever waits for a head
+/// has forgotten it.
 pub(super) fn request(
     bytes: &[u8],
     head: &RequestHead,
@@ -67,9 +68,6 @@ pub(super) fn request(
     request_bytes_max: u64,
     mut kept: Kept<'_>,
 ) -> Result<Request, Refusal> {
-    kept.forward.clear();
-    kept.caller_id.clear();
-    kept.session.clear();
     let begun = tracing::begin(bytes, fields, kept.fresh, kept.forward);
     let request = read(bytes, head, (fields, begun), request_bytes_max, &mut kept);
     if request.is_err()
